@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/metrics/metric.h"
 #include "lockstep/train/settings/run_names.h"
 
@@ -44,6 +45,8 @@ struct Score {
   double loss = 0.0;
   /// In the metrics' order. Those of the training are the first metric's.
   std::vector<MetricValue> metrics = {};
+  /// Of a test: what the metrics say of classes or values one by one.
+  std::vector<MetricTable> tables = {};
   /// Of this start of the program: an epoch that was interrupted counts from
   /// where it went on.
   double seconds = 0.0;
@@ -68,6 +71,19 @@ bool is_accuracy(const BestBy& by);
 /// "best Acc@1 87.31", "best val_loss 0.25"; "no best epoch" of none.
 std::string best_text(const BestBy& by, std::optional<double> best);
 
+/// What a run is trained and tested on.
+struct DataRecord {
+  std::int64_t train_samples = 0;
+  std::int64_t test_samples = 0;
+  /// Of one sample, as the model sees it.
+  std::vector<std::int64_t> sample_shape = {};
+  /// 0: targets are no classes.
+  std::int64_t num_classes = 0;
+  /// `Dataset::digest`; 0: not known.
+  std::uint64_t train_digest = 0;
+  std::uint64_t test_digest = 0;
+};
+
 /// How a run begins, or goes on.
 struct StartRecord {
   /// The run folder; empty on ranks that do not write.
@@ -89,6 +105,7 @@ struct StartRecord {
   /// Of the epoch that goes on: its samples so far, and their averages.
   std::int64_t samples = 0;
   Score train = {};
+  DataRecord data = {};
 };
 
 /// One optimizer step.
@@ -119,6 +136,37 @@ struct StepRecord {
   }
 };
 
+/// Where the time of an epoch went, as this process saw it: an accelerator
+/// works on while the process goes on. Units: seconds.
+struct PhaseTimes {
+  /// Waiting for batches.
+  double data = 0.0;
+  /// Forward and loss.
+  double forward = 0.0;
+  /// With the sum of the gradients over replicas and ranks.
+  double backward = 0.0;
+  /// Optimizer, schedule and hooks.
+  double update = 0.0;
+  /// Waiting for the numbers of steps, and their exchange between ranks.
+  double read = 0.0;
+  double test = 0.0;
+  /// Copies for checkpoints inside the epoch.
+  double save = 0.0;
+};
+
+/// One sample of the test, for people.
+struct SampleRecord {
+  std::string name = {};
+  /// In words; empty for masks.
+  std::string target = {};
+  std::string output = {};
+  /// Of classes: whether they are the same.
+  std::optional<bool> is_right = {};
+  /// A PNG file: the sample, and of masks beside it the target and the output;
+  /// empty for samples that are no images.
+  std::string png = {};
+};
+
 /// One epoch with its test.
 struct EpochRecord {
   std::int64_t epoch = 0;
@@ -137,6 +185,13 @@ struct EpochRecord {
   double images_per_second = 0.0;
   /// Of the whole epoch, its test included.
   Times times = {};
+  PhaseTimes phases = {};
+  /// The most that each rank's process had since it started, and each device of
+  /// this process; 0: not known. Units: bytes.
+  std::vector<double> rank_bytes = {};
+  std::vector<double> device_bytes = {};
+  /// A few of the test, evenly spread; on the rank that writes.
+  std::vector<SampleRecord> shown = {};
 
   /// Of a column of results.csv that is a loss or a metric: "val_top1"; none if
   /// it was not measured.
@@ -160,6 +215,8 @@ struct EndRecord {
   std::optional<double> best = {};
   Times times = {};
   bool was_stopped = false;
+  /// Why it ended before its last epoch; empty otherwise.
+  std::string why = {};
 };
 
 /// Receives what a run measures; overrides what it wants to know. Numbers are
@@ -178,6 +235,8 @@ class Observer {
   virtual void on_epoch(const EpochRecord& /*record*/) {}
   virtual void on_checkpoint(const CheckpointRecord& /*record*/) {}
   virtual void on_end(const EndRecord& /*record*/) {}
+  /// The run ends with this error instead, which is thrown when all are told.
+  virtual void on_failure(const Error& /*error*/) {}
 };
 
 using Observers = std::vector<std::shared_ptr<Observer>>;

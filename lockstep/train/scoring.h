@@ -31,6 +31,10 @@ using MetricSpan = std::span<const std::shared_ptr<const Metric>>;
 /// All that they tell, in their order.
 std::vector<MetricInfo> infos_of(MetricSpan metrics);
 
+/// Adds `more` to `tables`, as columns of the one of that name if there is one:
+/// those that it has already are not added again.
+void add_table(std::vector<MetricTable>& tables, MetricTable more);
+
 /// One batch in numbers.
 struct BatchScore {
   float loss = 0.0F;

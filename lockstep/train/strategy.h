@@ -102,6 +102,19 @@ class Strategy {
   [[nodiscard]] const Task& task() const {
     return options_.task;
   }
+  /// What `test` counts: the task's metrics, then its details.
+  [[nodiscard]] MetricSpan test_metrics() const {
+    return test_metrics_;
+  }
+  /// How long the host has been in the forward and the backward passes of
+  /// steps, since the last call. Units: seconds.
+  struct PassSeconds {
+    double forward = 0.0;
+    double backward = 0.0;
+  };
+  PassSeconds take_seconds() {
+    return std::exchange(seconds_, {});
+  }
   /// Goes on with a saved one; before the first step.
   virtual void set_bucket_layout(const BucketLayout& /*layout*/) {}
   /// "single", "data_parallel" or "distributed".
@@ -143,6 +156,8 @@ class Strategy {
 
   std::shared_ptr<torch::nn::Module> net_;
   StrategyOptions options_;
+  Metrics test_metrics_;
+  PassSeconds seconds_ = {};
   bool has_lent_ = false;
   /// Null unless steps are graphs.
   std::unique_ptr<StepGraphs> graphs_;

@@ -151,6 +151,9 @@ struct Task {
   std::function<double(const at::Tensor& targets)> divisor = {};
   /// All are measured in a test, the first one in training, too.
   Metrics metrics = {};
+  /// Counted in a test beside `metrics`, for what they tell of classes one by
+  /// one (`Score::tables`).
+  Metrics details = {};
   /// What `metrics` see; none: the outputs and the targets, which must be
   /// tensors then.
   MeasuredFunction measured = {};

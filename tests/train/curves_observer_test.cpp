@@ -26,13 +26,18 @@ TEST_F(CurvesObserverTest, AResumedRunShowsTheEpochsOfEveryStart) {
       read(),
       IsSupersetOf(
           {"run", "Loss", "Accuracy (%)", "Learning rate", "train", "test"}));
-  // Two curves of loss, two of accuracy, one of top-5, one of the rate; the
-  // rest is legend.
-  EXPECT_EQ(std::ranges::count(read(), "points 2"), 6 + 6);
+  // Over the steps until there are epochs enough: loss, accuracy and top-5 of
+  // the training and the rate are curves of 8 points, those of the tests of 2,
+  // as in the legends.
+  EXPECT_THAT(read(), Contains("step"));
+  EXPECT_EQ(std::ranges::count(read(), "points 8"), 4);
+  EXPECT_EQ(std::ranges::count(read(), "points 2"), 3 + 7);
   config.resume = "auto";
   config.epochs = 5;
   train(config);
-  EXPECT_EQ(std::ranges::count(read(), "points 5"), 6);
+  // Two curves of loss, accuracy and top-5, one of the rate.
+  EXPECT_THAT(read(), Contains("epoch"));
+  EXPECT_EQ(std::ranges::count(read(), "points 5"), 7);
 }
 
 TEST_F(CurvesObserverTest, AFolderOfAnyNameGivesXml) {

@@ -67,6 +67,42 @@ TEST_F(EnvObserverTest, ARunThatGoesOnKeepsEveryStart) {
   EXPECT_EQ(env["starts"][1]["devices"], env["devices"]);
 }
 
+TEST_F(EnvObserverTest, AnEndBelongsToTheNewestStart) {
+  start(0);
+  start(938);
+  RunFiles files(fs_, [](const Error& error) { raise(error); });
+  EnvObserver observer(files, "run", {});
+  const auto starts = [this] {
+    return json::parse(read_text(fs_, "run/env.json").value())["starts"];
+  };
+  observer.on_end({.epochs = 3, .was_stopped = true});
+  EXPECT_EQ(starts()[1]["end"]["how"], "interrupted");
+  EXPECT_EQ(starts()[1]["end"]["epochs"], 3);
+  EXPECT_FALSE(starts()[0].contains("end"));
+  observer.on_failure({.message = "a \xff", .detail = "E_NO_SPACE"});
+  EXPECT_EQ(starts()[1]["end"]["how"], "failed");
+  EXPECT_EQ(starts()[1]["end"]["why"], "E_NO_SPACE");
+  write_file_atomically(fs_, "run/env.json", "no json").value();
+  observer.on_end({});
+  EXPECT_EQ(read_text(fs_, "run/env.json").value(), "no json");
+}
+
+TEST(ShortReason, IsForATable) {
+  const auto nan = [](const std::string& text) {
+    return short_reason({.message = text, .detail = "E_NAN_LOSS"});
+  };
+  EXPECT_EQ(nan("the loss is nan in epoch 1, step 2 of 3"), "loss nan");
+  EXPECT_EQ(nan("the loss is -inf in epoch 1"), "loss -inf");
+  EXPECT_EQ(
+      nan("the weights are not finite after step 3"),
+      "weights not finite");
+  EXPECT_EQ(
+      nan("the loss of the test after epoch 2 is nan, with lr 1"),
+      "loss nan");
+  EXPECT_EQ(short_reason({.message = "x", .detail = "E_IO"}), "E_IO");
+  EXPECT_EQ(short_reason({.message = "a b\nc"}), "a b");
+}
+
 TEST_F(EnvObserverTest, AFileThatIsNoneOfItsOwnListsNoStarts) {
   for (const std::string text : {"", "{\"starts\": 1}", "[]", "{\"starts\""}) {
     write_file_atomically(fs_, "run/env.json", text).value();

@@ -101,7 +101,10 @@ TEST_F(CsvObserverTest, WritesARowPerEpochAndPerInterval) {
 TEST_F(CsvObserverTest, JsonLinesHoldTheSameNumbers) {
   JsonObserver observer(files_, "run", /*log_interval=*/1);
   observer.on_step(step(1, 7));
-  observer.on_epoch(epoch(1));
+  EpochRecord costs = epoch(1);
+  costs.phases.forward = 0.5;
+  costs.rank_bytes = {0, 4096};
+  observer.on_epoch(costs);
   EXPECT_EQ(
       get("metrics.jsonl"),
       R"({"event":"step","step":8,"epoch":1,"batch":7,"batches":100,)"
@@ -112,7 +115,9 @@ TEST_F(CsvObserverTest, JsonLinesHoldTheSameNumbers) {
       R"("train_loss":1.5,"train_top1":50.0,"train_top5":90.0,)"
       R"("val_loss":1.25,"val_top1":87.31,"val_top5":99.48,"best":true,)"
       R"("best_by":"val_top1","lr":0.1,)"
-      R"("images_per_s":640.0,"epoch_s":11.0,"user_s":20.25,"system_s":0.25})"
+      R"("images_per_s":640.0,"epoch_s":11.0,"user_s":20.25,"system_s":0.25,)"
+      R"("data_s":0.0,"forward_s":0.5,"backward_s":0.0,"update_s":0.0,)"
+      R"("read_s":0.0,"test_s":0.0,"save_s":0.0,"rank1_bytes":4096.0})"
       "\n");
 }
 

@@ -51,6 +51,8 @@ TEST_F(TrainerTest, KeepsARunFolder) {
           "log.txt",
           "metrics.jsonl",
           "model_best.pth.tar",
+          "report.html",
+          "report.json",
           "results.csv",
           "results.svg",
           "steps.csv"));

@@ -143,7 +143,8 @@ RunIdentity::RunIdentity(
     std::span<const c10::Device> devices,
     const std::string& strategy,
     const RunFacts& facts)
-    : numerics_{
+    : facts_(facts),
+      numerics_{
           {{"lockstep", std::string(kVersion)},
            {"torch", torch_library_version()},
            {"cpu", cpu_text()},

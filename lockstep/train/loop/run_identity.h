@@ -64,6 +64,10 @@ class RunIdentity {
   [[nodiscard]] const std::vector<Difference>& order() const {
     return order_.differences;
   }
+  /// What it was made of.
+  [[nodiscard]] const RunFacts& facts() const {
+    return facts_;
+  }
   /// Of the training and the test data, as far as they are known, for a
   /// comparison between ranks.
   [[nodiscard]] std::string digests() const;
@@ -82,6 +86,7 @@ class RunIdentity {
     void compare(const ckpt::Value* saved);
   };
 
+  RunFacts facts_;
   Group numerics_;
   Group order_;
 };

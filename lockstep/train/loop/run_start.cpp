@@ -13,6 +13,7 @@
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/state_part.h"
+#include "lockstep/train/step/class_details.h"
 #include "lockstep/train/step/class_weights.h"
 #include "lockstep/train/step/param_groups.h"
 #include "lockstep/train/step/precision.h"
@@ -51,6 +52,9 @@ void decide_task(
   } else {
     start.task = own.task;
     start.task.best = config.metric == "auto" ? own.task.best : config.metric;
+  }
+  if (start.task.details.empty()) {
+    start.task.details = class_details(start.task, *own.first_data());
   }
   if ((config.mixup_alpha != 0 || config.cutmix_alpha != 0) &&
       own.first_data()->target_format() !=

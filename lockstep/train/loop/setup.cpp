@@ -107,8 +107,9 @@ void open_data(Setup& setup, const RunStart& start, const OwnParts& own) {
     return;
   }
   setup.test_samples = limited(own.test_data->size(), config.max_eval_samples);
+  setup.test_set = resized(own.test_data, start.images);
   setup.test_data = loader(
-      resized(own.test_data, start.images),
+      setup.test_set,
       config.val_batch_size > 0 ? config.val_batch_size : own_batch);
 }
 

@@ -28,6 +28,8 @@ struct Setup {
   std::unique_ptr<Loader<Batch>> train_data = {};
   /// Null in a run without a test.
   std::unique_ptr<Loader<Batch>> test_data = {};
+  /// As the model sees it; null in a run without a test.
+  std::shared_ptr<const Dataset> test_set = {};
   /// How many samples of the data sets are used.
   std::int64_t train_samples = 0;
   std::int64_t test_samples = 0;

@@ -142,7 +142,14 @@ StartRecord start_record(const StartingRun& run, const std::string& folder) {
       .samples = run.cursor.samples,
       .train = run.cursor.sums.score(
           run.setup.strategy->task().train_metrics(),
-          /*seconds=*/0)};
+          /*seconds=*/0),
+      .data = {
+          .train_samples = run.setup.train_samples,
+          .test_samples = run.setup.test_samples,
+          .sample_shape = run.setup.train_set->sample_shape(),
+          .num_classes = run.setup.train_set->num_classes(),
+          .train_digest = run.identity.facts().train_digest,
+          .test_digest = run.identity.facts().test_digest}};
   for (const c10::Device& device : run.setup.devices) {
     record.devices.push_back(device.str());
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/train/loop/cursor.h"
+#include "lockstep/train/loop/run_identity.h"
 #include "lockstep/train/loop/setup.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/resume.h"
@@ -23,6 +24,7 @@ struct StartingRun {
   /// Where it goes on; nothing if it begins.
   const std::optional<ResumePoint>& from;
   const Cursor& cursor;
+  const RunIdentity& identity;
 };
 
 /// Model, devices and kernels; data and folder; where it goes on.

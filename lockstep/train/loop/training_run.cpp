@@ -4,6 +4,7 @@
 #include <ranges>
 #include <utility>
 
+#include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/loop/rank_settings.h"
 #include "lockstep/train/observers/metric_row.h"
@@ -12,6 +13,7 @@
 #include "lockstep/train/state/trained_data.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/evaluate.h"
+#include "lockstep/train/step/memory_use.h"
 #include "lockstep/train/step/named_model.h"
 
 namespace lockstep::train {
@@ -83,7 +85,8 @@ TrainingRun::TrainingRun(const RunStart& start, const TrainerOptions& options)
            .results_header = results_header(
                infos_of(task().train_metrics()),
                infos_of(task().metrics)),
-           .observers = options.observers}),
+           .observers = options.observers,
+           .sources = options.sources}),
       loss_watch_(config_, group_, [this] {
         return outputs_.settled_checkpoint();
       }) {
@@ -148,6 +151,18 @@ TrainResult TrainingRun::run() {
     result_.test = test();
     return result_;
   }
+  try {
+    return run_to_end();
+  } catch (const c10::Error& error) { // whose text has a backtrace
+    outputs_.fail({.op = "train", .message = error.what_without_backtrace()});
+    throw;
+  } catch (const std::exception& error) {
+    outputs_.fail(error_of(error, "train"));
+    throw;
+  }
+}
+
+TrainResult TrainingRun::run_to_end() {
   const Stopwatch watch;
   open_outputs();
   log(start_lines(starting(), outputs_.folder()));
@@ -160,7 +175,8 @@ TrainResult TrainingRun::run() {
       {.epochs = cursor_.epoch,
        .best = cursor_.best,
        .times = of_all_ranks(watch.times(), group_),
-       .was_stopped = result_.was_stopped});
+       .was_stopped = result_.was_stopped && cursor_.epoch < config_.epochs,
+       .why = why_done_});
   result_.folder = outputs_.folder();
   result_.epochs = cursor_.epoch;
   result_.steps = cursor_.step;
@@ -175,11 +191,18 @@ std::optional<Score> TrainingRun::test() {
   StepScope done = scope();
   done.step = cursor_.step;
   const HookedTest hooked(setup_.hooks, done);
-  return evaluate(
+  const std::vector<std::string> names =
+      trained_data(*setup_.train_set, config_).names();
+  Score score = evaluate(
       *setup_.strategy,
       *setup_.test_data,
       setup_.test_samples,
-      group_);
+      group_,
+      names);
+  if (test_samples_) {
+    shown_ = test_samples_->show(*setup_.strategy);
+  }
+  return score;
 }
 
 StepScope TrainingRun::scope() const {
@@ -203,17 +226,21 @@ bool TrainingRun::is_done() {
   if (!group_.any(!why.empty())) {
     return false;
   }
+  why_done_ = why.empty() ? "another rank ends it" : why;
   outputs_.log(
       LogLevel::kInfo,
-      format(
-          "the run ends after epoch {}: {}",
-          cursor_.epoch,
-          why.empty() ? "another rank ends it" : why));
+      format("the run ends after epoch {}: {}", cursor_.epoch, why_done_));
   return true;
 }
 
 void TrainingRun::open_outputs() {
   outputs_.open(written_, from_);
+  if (outputs_.writes() && setup_.test_set != nullptr) {
+    test_samples_.emplace(
+        setup_.test_set,
+        setup_.test_samples,
+        trained_data(*setup_.train_set, config_));
+  }
   if (!from_ || from_->path.empty()) {
     return;
   }
@@ -245,6 +272,8 @@ bool TrainingRun::is_epoch_done() const {
 void TrainingRun::train_epoch() {
   epoch_watch_ = {};
   step_watch_ = {};
+  phases_ = {};
+  static_cast<void>(setup_.strategy->take_seconds());
   const std::int64_t samples_before = cursor_.samples;
   setup_.train_data->start_epoch(
       sample_order(
@@ -287,7 +316,8 @@ void TrainingRun::finish_epoch(std::int64_t samples) {
       .best_by = cursor_.best_by,
       .lr = cursor_.lr,
       .images_per_second = static_cast<double>(samples) / train.seconds};
-  record.times = of_all_ranks(epoch_watch_.times(), group_);
+  phases_.test = epoch_watch_.seconds() - train.seconds;
+  add_costs(record);
   setup_.schedule->after_epoch(
       record.epoch,
       record.value(cursor_.best_by.column));
@@ -305,12 +335,25 @@ void TrainingRun::finish_epoch(std::int64_t samples) {
   result_.was_stopped = result_.was_stopped || group_.any(should_stop_());
 }
 
+void TrainingRun::add_costs(EpochRecord& record) {
+  const Strategy::PassSeconds passes = setup_.strategy->take_seconds();
+  phases_.forward = passes.forward;
+  phases_.backward = passes.backward;
+  record.phases = phases_;
+  record.shown = std::exchange(shown_, {});
+  record.rank_bytes = peak_of_ranks(group_);
+  record.device_bytes = peak_of_devices(setup_.devices);
+  record.times = of_all_ranks(epoch_watch_.times(), group_);
+}
+
 void TrainingRun::save(bool is_best) {
+  const Stopwatch watch;
   loss_watch_.check_state(setup_.model.module(), cursor_.step);
   outputs_.save(
       state_.save(),
       {.epoch = cursor_.epoch, .step = cursor_.step, .is_best = is_best});
   saved_ = Place{.epoch = cursor_.epoch, .step = cursor_.step};
+  phases_.save += watch.seconds();
   step_watch_ = {};
 }
 

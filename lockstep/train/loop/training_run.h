@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/base/fs.h"
@@ -23,6 +24,7 @@
 #include "lockstep/train/resume.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/state_part.h"
+#include "lockstep/train/step/test_samples.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::train {
@@ -51,13 +53,14 @@ class TrainingRun {
     std::vector<Batch> batches = {};
   };
 
+  TrainResult run_to_end();
   void list_state(const std::vector<StatePart>& parts);
   // How it goes on: training_run_resume.cpp.
   void resume(const RunStart& start);
   void load(const Resumption& from, const RunStart& start);
   void check(const Resumption& from);
   [[nodiscard]] StartingRun starting() const {
-    return {config_, setup_, own_, from_, cursor_};
+    return {config_, setup_, own_, from_, cursor_, identity_};
   }
   void log(const std::vector<StartLine>& lines);
   void open_outputs();
@@ -74,11 +77,16 @@ class TrainingRun {
       bool is_last);
   void train_batches(Running& running);
   void repeat_step(Running& running, const std::exception_ptr& error);
+  [[nodiscard]] std::string place_of(
+      const Batch& batch,
+      const Running& running) const;
   void train_step(const StepRecord& begun);
   void finish_step();
   void finish_epoch(std::int64_t samples);
   void save(bool is_best);
   [[nodiscard]] std::optional<Score> test();
+  /// Of all ranks, which all call it.
+  void add_costs(EpochRecord& record);
   [[nodiscard]] bool is_epoch_done() const;
   [[nodiscard]] StepScope scope() const;
   [[nodiscard]] bool is_done();
@@ -106,6 +114,11 @@ class TrainingRun {
   Stopwatch epoch_watch_;
   /// Since the last step was done, or whatever came after it.
   Stopwatch step_watch_;
+  /// Of the epoch that runs, as far as it is known.
+  PhaseTimes phases_ = {};
+  /// On the rank that writes, in a run with a test.
+  std::optional<TestSamples> test_samples_;
+  std::vector<SampleRecord> shown_ = {};
   std::optional<Running> running_;
   bool runs_ahead_ = false;
   /// Where the newest checkpoint was taken, so that none is taken twice.
@@ -116,6 +129,8 @@ class TrainingRun {
   };
   std::optional<Place> saved_;
   bool has_run_ = false;
+  /// Why there are no more epochs, before the last one that was asked for.
+  std::string why_done_;
   /// What is returned, as far as it is known.
   TrainResult result_;
 };

@@ -10,6 +10,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/augment.h"
 #include "lockstep/train/loop/training_run.h"
+#include "lockstep/train/sample_order.h"
+#include "lockstep/train/step/loss_place.h"
 
 namespace lockstep::train {
 namespace {
@@ -79,6 +81,37 @@ double TrainingRun::share_of(const Batch& batch) const {
   return sums.front() > 0 ? own * group_.size() / sums.front() : 1.0;
 }
 
+// "in epoch 1, step 3 of 12, samples 257 to 384 of the epoch, from 'a.png' on".
+std::string TrainingRun::place_of(const Batch& batch, const Running& running)
+    const {
+  std::int64_t first = cursor_.samples;
+  for (const Batch& before : running.batches) { // of the same step
+    if (&before == &batch) {
+      break;
+    }
+    first += before.size() * group_.size();
+  }
+  const auto order = sample_order(
+      setup_.train_samples,
+      {.seed = config_.seed,
+       .epoch = cursor_.epoch,
+       .consumed = first,
+       .weights = setup_.sample_weights},
+      group_);
+  return format(
+      "in epoch {}, step {} of {}, samples {} to {} of the epoch{}",
+      cursor_.epoch + 1,
+      cursor_.batch + 1,
+      running.record.batches,
+      first + 1,
+      std::min(first + batch.size() * group_.size(), setup_.train_samples),
+      order.empty()
+          ? std::string()
+          : format(
+                ", from '{}' on",
+                escape(setup_.train_set->sample_name(order.front()))));
+}
+
 // Forward and backward of one batch, as many parts as it goes in.
 void TrainingRun::train_batch(
     Running& running,
@@ -88,10 +121,17 @@ void TrainingRun::train_batch(
   const double own = share_of(batch) * weight;
   const std::vector<Batch> parts = micro_batches_.parts_of(batch);
   for (const Batch& part : parts) {
-    running.results.push_back(setup_.strategy->step(
-        part,
-        {.weight = own * micro_batches_.share(part, batch),
-         .exchanges = is_last && &part == &parts.back()}));
+    try {
+      running.results.push_back(setup_.strategy->step(
+          part,
+          {.weight = own * micro_batches_.share(part, batch),
+           .exchanges = is_last && &part == &parts.back()}));
+    } catch (const Exception& error) {
+      if (error.error().detail != kLossFailed) {
+        throw;
+      }
+      raise_with_place(error, place_of(batch, running));
+    }
   }
 }
 
@@ -110,7 +150,9 @@ void TrainingRun::train_batches(Running& running) {
     if (std::ssize(running.batches) == part) {
       const Stopwatch watch;
       running.batches.push_back(next_batch(part));
-      running.record.data_seconds += watch.seconds();
+      const double waited = watch.seconds();
+      running.record.data_seconds += waited;
+      phases_.data += waited;
     }
     const Batch& batch = running.batches[static_cast<std::size_t>(part)];
     std::exception_ptr error;
@@ -160,6 +202,7 @@ void TrainingRun::train_step(const StepRecord& begun) {
   strategy.optimizer().zero_grad();
   train_batches(running);
   bool shall_skip = false;
+  const Stopwatch updating;
   for (const auto& hook : setup_.hooks) {
     hook->before_update(scope());
   }
@@ -173,6 +216,7 @@ void TrainingRun::train_step(const StepRecord& begun) {
     hook->after_update(scope());
   }
   setup_.schedule->after_step();
+  phases_.update += updating.seconds();
   cursor_.count_step();
   StepRecord& record = running.record;
   record.epoch = cursor_.epoch + 1;
@@ -199,12 +243,14 @@ void TrainingRun::finish_step() {
   Running running = std::move(*running_);
   running_.reset();
   StepRecord& record = running.record;
+  const Stopwatch reading;
   Scoring score(task().train_metrics());
   for (const StepResult& result : running.results) {
     score.add(result.read());
   }
   cursor_.sums.add(score);
   const SharedStep all = shared(score, should_stop_(), group_);
+  phases_.read += reading.seconds();
   record.samples = all.batch.samples;
   Score averages = all.batch.score(task().train_metrics(), /*seconds=*/0);
   record.loss = static_cast<float>(averages.loss);

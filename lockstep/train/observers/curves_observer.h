@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `results.svg`: the columns of `results.csv` as curves.
+// `results.svg`: what is in `metrics.jsonl` as curves.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <vector>
 
+#include "lockstep/report/run_history.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/run/run_files.h"
 
 namespace lockstep::train {
 
-/// Draws loss, metrics and learning rate anew after every epoch, with the
-/// epochs of earlier starts.
+/// Draws loss, metrics and learning rate anew after every epoch, with those of
+/// earlier starts: over steps until there are epochs enough.
 class CurvesObserver final : public Observer {
  public:
-  /// Reads and writes in `folder`; told of an epoch after `results.csv` is.
+  /// Writes in `folder`; told of an epoch after what keeps `history` is.
   /// Ownership: `files` must outlive the observer.
-  CurvesObserver(RunFiles& files, std::string folder);
+  CurvesObserver(
+      RunFiles& files,
+      std::string folder,
+      std::shared_ptr<const report::RunHistory> history);
 
-  void on_start(const StartRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
 
  private:
   RunFiles& files_;
   std::string folder_;
-  std::vector<MetricInfo> metrics_;
+  std::shared_ptr<const report::RunHistory> history_;
 };
 
 } // namespace lockstep::train

@@ -109,12 +109,80 @@ ordered_json args_of(const TrainConfig& config) {
   return args;
 }
 
+/// Where settings come from that something has set; those of a run that goes on
+/// are still from where the run before had them, if its file `old` tells.
+ordered_json sources_of(const SettingSources& sources, const std::string& old) {
+  const ordered_json file = ordered_json::parse(
+      old,
+      /*cb=*/nullptr,
+      /*allow_exceptions=*/false);
+  const bool tells = file.is_object() && file.contains("sources") &&
+                     file["sources"].is_object();
+  ordered_json json = ordered_json::object();
+  for (const Flag& flag : flag_table()) {
+    std::string place = sources.of(flag, "");
+    if (place == kFromCheckpoint && tells) {
+      place = file["sources"].value(flag.key(), "");
+    }
+    if (!place.empty()) {
+      json[flag.key()] = std::move(place);
+    }
+  }
+  return json;
+}
+
+ordered_json data_of(const DataRecord& data) {
+  ordered_json json = {
+      {"train_samples", data.train_samples},
+      {"test_samples", data.test_samples},
+      {"sample_shape", data.sample_shape},
+      {"num_classes", data.num_classes}};
+  const auto add_digest = [&](std::string_view name, std::uint64_t digest) {
+    if (digest != 0) {
+      json[std::string(name)] = format("{:016x}", digest);
+    }
+  };
+  add_digest("train_digest", data.train_digest);
+  add_digest("test_digest", data.test_digest);
+  return json;
+}
+
+std::string now_text() {
+  return utc_text(utc_now(), "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z");
+}
+
+// Paths may hold any bytes; JSON may not.
+std::string text_of(const ordered_json& file) {
+  using Replace = ordered_json::error_handler_t;
+  return file.dump(
+             /*indent=*/2,
+             ' ',
+             /*ensure_ascii=*/false,
+             Replace::replace) +
+         "\n";
+}
+
+/// Adds to the newest start how it ended.
+void add_end(RunFiles& files, const std::string& path, ordered_json end) {
+  ordered_json file = ordered_json::parse(
+      files.read(path),
+      /*cb=*/nullptr,
+      /*allow_exceptions=*/false);
+  if (!file.is_object() || !file.contains("starts") ||
+      !file["starts"].is_array() || file["starts"].empty()) {
+    return; // what is there is none of ours
+  }
+  end["time"] = now_text();
+  file["starts"].back()["end"] = std::move(end);
+  files.replace(path, text_of(file));
+}
+
 /// What can differ from one start to the next.
 ordered_json describe(const StartRecord& record) {
   ::utsname system = {};
   static_cast<void>(::uname(&system));
   ordered_json start = {
-      {"started", utc_text(utc_now(), "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z")},
+      {"started", now_text()},
       {"step", record.step},
       {"command", command_line()},
       {"lockstep", std::string(kVersion)},
@@ -131,6 +199,7 @@ ordered_json describe(const StartRecord& record) {
       {"threads", at::get_num_threads()},
       {"devices", record.devices},
       {"ranks", record.ranks},
+      {"data", data_of(record.data)},
       {"best_by", record.best_by.column},
       {"better",
        record.best_by.better == Better::kHigher ? "higher" : "lower"}};
@@ -162,23 +231,60 @@ ordered_json earlier_starts(const std::string& text) {
 EnvObserver::EnvObserver(
     RunFiles& files,
     const std::string& folder,
-    TrainConfig config)
+    TrainConfig config,
+    SettingSources sources)
     : files_(files),
       path_(format("{}/{}", folder, kEnvFile)),
-      config_(std::move(config)) {}
+      config_(std::move(config)),
+      sources_(std::move(sources)) {}
 
 void EnvObserver::on_start(const StartRecord& record) {
   ordered_json start = describe(record);
   ordered_json file = start;
   file["args"] = args_of(config_);
+  file["sources"] = sources_of(sources_, files_.read(path_));
   file["starts"] = earlier_starts(files_.read(path_));
   file["starts"].push_back(std::move(start));
-  // Paths may hold any bytes; JSON may not.
-  using Replace = ordered_json::error_handler_t;
-  files_.replace(
+  files_.replace(path_, text_of(file));
+}
+
+void EnvObserver::on_end(const EndRecord& record) {
+  add_end(
+      files_,
       path_,
-      file.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false, Replace::replace) +
-          "\n");
+      {{"how", record.was_stopped ? "interrupted" : "finished"},
+       {"why", record.why},
+       {"epochs", record.epochs}});
+}
+
+void EnvObserver::on_failure(const Error& error) {
+  add_end(
+      files_,
+      path_,
+      {{"how", "failed"},
+       {"why", short_reason(error)},
+       {"error", error.detail},
+       {"message", to_string(error)}});
+}
+
+std::string short_reason(const Error& error) {
+  constexpr std::string_view kLoss = "the loss is ";
+  constexpr std::size_t kMostBytes = 40;
+  if (error.detail == "E_NAN_LOSS") {
+    const std::string& text = error.message;
+    if (text.starts_with("the loss of the ")) { // of a whole epoch
+      return text.find(" is nan") == std::string::npos ? "loss inf"
+                                                       : "loss nan";
+    }
+    return text.starts_with(kLoss)
+               ? "loss " + text.substr(
+                               kLoss.size(),
+                               text.find(' ', kLoss.size()) - kLoss.size())
+               : "weights not finite";
+  }
+  return error.detail.empty()
+             ? escape(split(error.message, '\n').front(), kMostBytes)
+             : error.detail;
 }
 
 } // namespace lockstep::train

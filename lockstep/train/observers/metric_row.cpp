@@ -115,6 +115,34 @@ std::vector<Cell> epoch_cells(const EpochRecord& record) {
 
 } // namespace
 
+namespace {
+
+// For metrics.jsonl alone.
+void add_costs(std::vector<Cell>& cells, const EpochRecord& record) {
+  const PhaseTimes& phases = record.phases;
+  cells.insert(
+      cells.end(),
+      {{"data_s", phases.data},
+       {"forward_s", phases.forward},
+       {"backward_s", phases.backward},
+       {"update_s", phases.update},
+       {"read_s", phases.read},
+       {"test_s", phases.test},
+       {"save_s", phases.save}});
+  const auto add_bytes = [&](std::string_view of, const auto& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] > 0) {
+        cells.push_back(
+            {.name = format("{}{}_bytes", of, i), .value = numbers[i]});
+      }
+    }
+  };
+  add_bytes("rank", record.rank_bytes);
+  add_bytes("device", record.device_bytes);
+}
+
+} // namespace
+
 std::string results_header(
     std::span<const MetricInfo> train,
     std::span<const MetricInfo> test) {
@@ -158,6 +186,7 @@ MetricRow row_of(const EpochRecord& record) {
        {std::string(kSecondsColumn), record.times.wall, "{:.3f}"},
        {"user_s", record.times.user, "{:.3f}"},
        {"system_s", record.times.system, "{:.3f}"}});
+  add_costs(cells, record);
   return MetricRow(std::move(cells));
 }
 

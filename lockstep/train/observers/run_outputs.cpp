@@ -9,8 +9,10 @@
 #include "lockstep/train/observers/curves_observer.h"
 #include "lockstep/train/observers/env_observer.h"
 #include "lockstep/train/observers/event_observer.h"
+#include "lockstep/train/observers/history_observer.h"
 #include "lockstep/train/observers/json_observer.h"
 #include "lockstep/train/observers/line_observer.h"
+#include "lockstep/train/observers/page_observer.h"
 #include "lockstep/train/observers/run_log.h"
 #include "lockstep/train/state/checkpoint_files.h"
 
@@ -141,19 +143,32 @@ void RunOutputs::open_files(
     const std::optional<ResumePoint>& from) {
   take_folder(config, from);
   log_file_ = std::make_unique<RunLog>(files_, folder_->file(kLogFile));
+  const auto history = std::make_shared<HistoryObserver>(
+      files_,
+      folder_->path,
+      config.log_interval);
   observers_ = {
-      std::make_shared<EnvObserver>(files_, folder_->path, config),
+      std::make_shared<EnvObserver>(
+          files_,
+          folder_->path,
+          config,
+          options_.sources),
       std::make_shared<LineObserver>(*log_file_, config.log_interval),
       std::make_shared<CsvObserver>(
           files_,
           folder_->path,
           options_.results_header,
           config.log_interval),
-      std::make_shared<CurvesObserver>(files_, folder_->path),
       std::make_shared<JsonObserver>(
           files_,
           folder_->path,
           config.log_interval),
+      history,
+      std::make_shared<CurvesObserver>(
+          files_,
+          folder_->path,
+          history->history()),
+      std::make_shared<PageObserver>(files_, folder_->path, history->history()),
       std::make_shared<EventObserver>(
           *options_.fs,
           files_,
@@ -267,6 +282,20 @@ void RunOutputs::end(const EndRecord& record) {
   }
   if (writer_ != nullptr) {
     files_.sync().value();
+  }
+}
+
+void RunOutputs::fail(const Error& error) noexcept {
+  try {
+    // The console has it from whoever catches it.
+    if (log_file_ != nullptr) {
+      log_file_->write(LogLevel::kError, to_string(error));
+    }
+    for (const auto& observer : observers_) {
+      observer->on_failure(error);
+    }
+  } catch (const std::exception&) {
+    return; // the first error is the one to tell
   }
 }
 

@@ -19,6 +19,7 @@
 #include "lockstep/train/run/run_files.h"
 #include "lockstep/train/run/run_folder.h"
 #include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/sources.h"
 
 namespace lockstep::train {
 
@@ -37,6 +38,8 @@ struct RunOutputsOptions {
   std::string results_header = {};
   /// Told after the run's own files, on every rank.
   Observers observers = {};
+  /// Of the settings, for env.json.
+  SettingSources sources = {};
 };
 
 /// Threads: one at a time.
@@ -78,9 +81,12 @@ class RunOutputs {
   /// checkpoint, or a row, from getting there.
   void finish();
   void end(const EndRecord& record);
+  /// Instead of `end`. Throws nothing: there is an error already.
+  void fail(const Error& error) noexcept;
+  /// Whether it is this rank that does.
+  [[nodiscard]] bool writes() const;
 
  private:
-  [[nodiscard]] bool writes() const;
   void open_files(
       const TrainConfig& config,
       const std::optional<ResumePoint>& from);

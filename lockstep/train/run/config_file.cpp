@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::train {
 namespace {
@@ -219,7 +220,7 @@ void apply_args(
     if (const auto text = value ? to_text(*value) : std::nullopt) {
       set_flag(config, flag, *text);
       if (sources != nullptr) {
-        sources->set(flag, "the checkpoint");
+        sources->set(flag, std::string(kFromCheckpoint));
       }
     }
   }

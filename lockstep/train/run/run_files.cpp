@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
@@ -151,6 +152,21 @@ RunFile& RunFiles::open(
 std::string RunFiles::read(const std::string& path) const {
   auto text = read_text(fs_, path);
   return text ? *std::move(text) : std::string();
+}
+
+std::string RunFiles::read_end(
+    const std::string& path,
+    std::uint64_t most_bytes) const {
+  const auto file = fs_.open_read(path);
+  if (!file || (*file)->size() <= most_bytes) {
+    return read(path);
+  }
+  std::string text(most_bytes, '\0');
+  const auto bytes = std::as_writable_bytes(std::span(text));
+  if (!(*file)->read_at((*file)->size() - most_bytes, bytes)) {
+    return {};
+  }
+  return text.substr(text.find('\n') + 1);
 }
 
 void RunFiles::replace(const std::string& path, std::string_view text) {

@@ -73,6 +73,11 @@ class RunFiles {
 
   /// Text of a file of the folder; empty if there is none that can be read.
   [[nodiscard]] std::string read(const std::string& path) const;
+  /// The lines at the end of such a file: at most so many bytes, from the start
+  /// of a line on.
+  [[nodiscard]] std::string read_end(
+      const std::string& path,
+      std::uint64_t most_bytes) const;
   /// Writes a whole file in place of the old one, if any. A failing disk is
   /// told once, and the old file stays: nothing depends on such a file.
   void replace(const std::string& path, std::string_view text);

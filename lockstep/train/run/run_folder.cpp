@@ -22,7 +22,7 @@ std::string timestamp() {
 }
 
 /// A file of such a name is somebody's.
-constexpr std::array<std::string_view, 9> kRunFiles{
+constexpr std::array<std::string_view, 11> kRunFiles{
     kArgsFile,
     kEnvFile,
     kLatestFile,
@@ -31,7 +31,9 @@ constexpr std::array<std::string_view, 9> kRunFiles{
     kCurvesFile,
     kStepsFile,
     kLogFile,
-    kMetricsFile};
+    kMetricsFile,
+    kPageFile,
+    kDetailsFile};
 
 /// None if there is no such folder.
 std::vector<std::string> names_in(FileSystem& fs, const std::string& path) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -11,6 +13,44 @@
 #include "lockstep/base/error.h"
 
 namespace lockstep::train {
+namespace {
+
+// What `more` says of a row: NaN where it says nothing, as AUROC of the first
+// of two classes.
+double value_of_row(
+    const MetricTable& more,
+    const std::string& row,
+    std::size_t column) {
+  const auto found =
+      std::ranges::find(more.rows, row, &lockstep::MetricRow::name);
+  return found == more.rows.end() ? std::numeric_limits<double>::quiet_NaN()
+                                  : found->values[column];
+}
+
+// Columns that are there already are not added again.
+void add_columns(MetricTable& table, const MetricTable& more) {
+  for (std::size_t column = 0; column < more.columns.size(); ++column) {
+    const std::string& name = more.columns[column];
+    if (std::ranges::find(table.columns, name) != table.columns.end()) {
+      continue;
+    }
+    table.columns.push_back(name);
+    for (lockstep::MetricRow& row : table.rows) {
+      row.values.push_back(value_of_row(more, row.name, column));
+    }
+  }
+}
+
+} // namespace
+
+void add_table(std::vector<MetricTable>& tables, MetricTable more) {
+  const auto same = std::ranges::find(tables, more.name, &MetricTable::name);
+  if (same == tables.end()) {
+    tables.push_back(std::move(more));
+  } else {
+    add_columns(*same, more);
+  }
+}
 
 std::vector<MetricInfo> infos_of(MetricSpan metrics) {
   std::vector<MetricInfo> all;

@@ -137,6 +137,30 @@ std::vector<std::string> TrainedData::names() const {
   return all;
 }
 
+OutputKind output_kind(const TrainedData& data) {
+  const std::size_t dims = data.target.shape.size();
+  switch (data.target.kind) {
+    case TargetKind::kValues:
+      return dims > 1                    ? OutputKind::kMaps
+             : data.task == "multilabel" ? OutputKind::kLabels
+                                         : OutputKind::kValues;
+    case TargetKind::kClasses:
+      if (dims == 0 || dims == 2) {
+        return dims == 0 ? OutputKind::kClasses : OutputKind::kMasks;
+      }
+      break;
+    case TargetKind::kNone:
+    case TargetKind::kStructure:
+      break;
+  }
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = "train.use",
+       .message = "what the model's outputs mean is not known: it was not "
+                  "trained for one class, labels, values or a mask",
+       .detail = "E_TASK"});
+}
+
 TrainedData trained_data(const Dataset& data, const TrainConfig& config) {
   return {
       .sample_shape = data.sample_shape(),

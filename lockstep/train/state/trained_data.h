@@ -43,6 +43,26 @@ struct TrainedData {
   friend bool operator==(const TrainedData&, const TrainedData&) = default;
 };
 
+/// What a model's outputs mean for people.
+enum class OutputKind {
+  /// One class for each sample: shares by softmax.
+  kClasses,
+  /// Any number of labels: a share each by sigmoid.
+  kLabels,
+  /// One row of values for each sample.
+  kValues,
+  /// Values in any other shape: heat maps.
+  kMaps,
+  /// A class for each pixel.
+  kMasks
+};
+
+/// What a model of that task and those targets gives. The outputs of a task of
+/// a program's own are taken for what its targets are. Errors: throws
+/// kUnsupported (E_TASK) for data without targets, and for classes in any other
+/// shape.
+OutputKind output_kind(const TrainedData& data);
+
 /// `data` as the model sees them; `config` as the run uses it.
 TrainedData trained_data(const Dataset& data, const TrainConfig& config);
 

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 
 #include "lockstep/data/loader.h"
 #include "lockstep/distributed/process_group.h"
@@ -14,12 +16,13 @@ namespace lockstep::train {
 
 /// Tests the first `samples` of the loader's data set, each rank its share,
 /// and gives all ranks the result of all. No accuracy for a strategy without
-/// classes.
+/// classes. `names`: of the rows of its tables.
 /// Errors: as `Strategy::test`, `Loader::next` and `ProcessGroup::sum`.
 Score evaluate(
     Strategy& strategy,
     Loader<Batch>& loader,
     std::int64_t samples,
-    const dist::ProcessGroup& group = {});
+    const dist::ProcessGroup& group = {},
+    std::span<const std::string> names = {});
 
 } // namespace lockstep::train

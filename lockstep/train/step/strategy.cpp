@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/strategy.h"
 
+#include <chrono>
+#include <exception>
+#include <new>
+#include <string_view>
 #include <tuple>
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/autocast.h"
+#include "lockstep/train/step/loss_place.h"
 #include "lockstep/train/step/step_graphs.h"
 
 namespace lockstep::train {
@@ -19,6 +25,11 @@ Strategy::Strategy(
   if (!options_.task.test_loss) {
     options_.task.test_loss = options_.task.loss;
   }
+  test_metrics_ = options_.task.metrics;
+  test_metrics_.insert(
+      test_metrics_.end(),
+      options_.task.details.begin(),
+      options_.task.details.end());
   if (options_.cuda_graphs) {
     graphs_ = std::make_unique<StepGraphs>(options_.devices.front());
   }
@@ -104,6 +115,41 @@ Batch with_targets_on(Batch batch, c10::Device device) {
   return batch;
 }
 
+[[noreturn]] void loss_failed(std::string_view text) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.loss",
+       .message = format("the task's loss threw: {}", text),
+       .hint =
+           "Task::loss gets the model's outputs and the targets of a batch; "
+           "look at those of these samples",
+       .detail = std::string(kLossFailed)});
+}
+
+// What a loss throws seldom says where it comes from: "map::at".
+at::Tensor loss_of(
+    const LossFunction& loss,
+    const AnyStructure& outputs,
+    const Batch& batch) {
+  try {
+    return loss(outputs, batch);
+  } catch (const Exception&) {
+    throw; // which says what, and where
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    if (text.find("can't allocate memory") != std::string::npos) {
+      throw;
+    }
+    loss_failed(text);
+  } catch (const std::exception& error) {
+    loss_failed(error.what());
+  }
+}
+
 void check_loss(const at::Tensor& loss) {
   if (loss.defined() && loss.numel() == 1) {
     return;
@@ -150,7 +196,7 @@ Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
   const Batch here = with_targets_on(
       batch,
       tensor == nullptr ? options_.devices.front() : tensor->device());
-  Outcome found{.loss = loss(outputs, here)};
+  Outcome found{.loss = loss_of(loss, outputs, here)};
   check_loss(found.loss);
   if (task.measured) {
     std::tie(found.outputs, found.targets) = task.measured(outputs, here);
@@ -185,8 +231,14 @@ StepResult Strategy::step(const Batch& batch, const StepOptions& how) {
   }
   const auto held = how.exchanges ? nullptr : without_exchange();
   return run(batch, [this, weight = how.weight](const Batch& given) {
+    using Clock = std::chrono::steady_clock;
+    const auto begun = Clock::now();
     const Outcome found = outcome(given, Pass::kStep);
+    const auto middle = Clock::now();
     (weight == 1.0 ? found.loss : found.loss * weight).backward();
+    seconds_.forward += std::chrono::duration<double>(middle - begun).count();
+    seconds_.backward +=
+        std::chrono::duration<double>(Clock::now() - middle).count();
     return measure(
         found.loss,
         found.outputs,
@@ -201,7 +253,7 @@ StepResult Strategy::test(const Batch& batch) {
   const TestingMode testing(*net_);
   return run(batch, [this](const Batch& given) {
     const Outcome found = outcome(given, Pass::kTest);
-    return measure(found.loss, found.outputs, found.targets, task().metrics);
+    return measure(found.loss, found.outputs, found.targets, test_metrics());
   });
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -108,32 +107,6 @@ class WorstList {
   std::vector<WorstSample> samples_;
 };
 
-// What `more` says of a row: NaN where it says nothing, as AUROC of the first
-// of two classes.
-double value_of_row(
-    const MetricTable& more,
-    const std::string& row,
-    std::size_t column) {
-  const auto found =
-      std::ranges::find(more.rows, row, &lockstep::MetricRow::name);
-  return found == more.rows.end() ? std::numeric_limits<double>::quiet_NaN()
-                                  : found->values[column];
-}
-
-// Columns that are there already are not added again.
-void add_columns(MetricTable& table, const MetricTable& more) {
-  for (std::size_t column = 0; column < more.columns.size(); ++column) {
-    const std::string& name = more.columns[column];
-    if (std::ranges::find(table.columns, name) != table.columns.end()) {
-      continue;
-    }
-    table.columns.push_back(name);
-    for (lockstep::MetricRow& row : table.rows) {
-      row.values.push_back(value_of_row(more, row.name, column));
-    }
-  }
-}
-
 std::vector<MetricTable> tables_of(
     const Metrics& metrics,
     const std::vector<double>& sums,
@@ -144,13 +117,7 @@ std::vector<MetricTable> tables_of(
   for (const auto& metric : metrics) {
     const auto size = static_cast<std::size_t>(metric->size());
     for (MetricTable& table : metric->tables(left.first(size), names)) {
-      const auto same =
-          std::ranges::find(tables, table.name, &MetricTable::name);
-      if (same == tables.end()) {
-        tables.push_back(std::move(table));
-      } else {
-        add_columns(*same, table);
-      }
+      add_table(tables, std::move(table));
     }
     left = left.subspan(size);
   }

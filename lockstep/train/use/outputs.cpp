@@ -43,28 +43,6 @@ at::Tensor on_host(const at::Tensor& outputs) {
 
 } // namespace
 
-OutputKind output_kind(const TrainedData& data) {
-  const std::size_t dims = data.target.shape.size();
-  switch (data.target.kind) {
-    case TargetKind::kValues:
-      return dims > 1                    ? OutputKind::kMaps
-             : data.task == "multilabel" ? OutputKind::kLabels
-                                         : OutputKind::kValues;
-    case TargetKind::kClasses:
-      if (dims == 0 || dims == 2) {
-        return dims == 0 ? OutputKind::kClasses : OutputKind::kMasks;
-      }
-      break;
-    case TargetKind::kNone:
-    case TargetKind::kStructure:
-      break;
-  }
-  refuse_outputs(
-      ErrorCode::kUnsupported,
-      "what the model's outputs mean is not known: it was not trained for one "
-      "class, labels, values or a mask");
-}
-
 at::Tensor
 scores_of(const at::Tensor& outputs, OutputKind kind, const TrainedData& data) {
   at::Tensor numbers = on_host(outputs);

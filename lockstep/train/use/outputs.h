@@ -9,25 +9,6 @@
 
 namespace lockstep::train {
 
-enum class OutputKind {
-  /// One class for each sample: shares by softmax.
-  kClasses,
-  /// Any number of labels: a share each by sigmoid.
-  kLabels,
-  /// One row of values for each sample.
-  kValues,
-  /// Values in any other shape: heat maps.
-  kMaps,
-  /// A class for each pixel.
-  kMasks
-};
-
-/// What a model of that task and those targets gives. The outputs of a task of
-/// a program's own are taken for what its targets are. Errors: throws
-/// kUnsupported (E_TASK) for data without targets, and for classes in any other
-/// shape.
-OutputKind output_kind(const TrainedData& data);
-
 /// The scores of a batch, float32 on the CPU. Shapes as those of `outputs`.
 /// Errors: throws kMismatch (E_TASK) if these are not of that kind, for so many
 /// names.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A few samples of the test and what the model says of them.
+//   TestSamples samples(test_data, trained);
+//   record.samples = samples.show(*strategy);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/image_file.h"
+#include "lockstep/train/observer.h"
+#include "lockstep/train/state/trained_data.h"
+#include "lockstep/train/strategy.h"
+
+namespace lockstep::train {
+
+/// Threads: one at a time.
+class TestSamples {
+ public:
+  /// Of the first `count` of `data`; `trained` says what its targets are.
+  TestSamples(
+      std::shared_ptr<const Dataset> data,
+      std::int64_t count,
+      TrainedData trained);
+
+  /// A forward pass of them: at most twelve, evenly spread. Empty where outputs
+  /// are not what such targets need, or a sample cannot be read: this is for
+  /// people, and no reason to end a run. Random numbers of the process stay as
+  /// they are.
+  std::vector<SampleRecord> show(Strategy& strategy);
+
+ private:
+  /// Reads the samples, once.
+  void read();
+  [[nodiscard]] SampleRecord record_of(std::size_t i, const at::Tensor& outputs)
+      const;
+  void add_words(SampleRecord& record, std::size_t i, const at::Tensor& output)
+      const;
+
+  std::shared_ptr<const Dataset> data_;
+  std::int64_t count_ = 0;
+  TrainedData trained_;
+  OutputKind kind_ = OutputKind::kClasses;
+  /// What was read; empty before, and if that failed.
+  std::vector<std::int64_t> indices_ = {};
+  at::Tensor inputs_ = {};
+  std::vector<std::int64_t> classes_ = {};
+  std::vector<float> values_ = {};
+  std::vector<Image> pictures_ = {};
+  bool has_read_ = false;
+};
+
+} // namespace lockstep::train
