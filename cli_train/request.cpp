@@ -2,6 +2,8 @@
 #include "cli_train/request.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -9,7 +11,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/registry.h"
+#include "lockstep/device/device_list.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/run/run_folder.h"
 #include "lockstep/train/step/device_choice.h"
@@ -70,6 +74,27 @@ void settle_devices(const train::TrainConfig& given, Request& request) {
   }
 }
 
+// Says what was looked for.
+[[noreturn]] void no_data_there(
+    const std::string& name,
+    const std::string& near) {
+  std::error_code ignored;
+  const std::string path =
+      std::filesystem::absolute(name, ignored).lexically_normal();
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = "train.data",
+       .message = format(
+           "'{}' is neither a folder or file (looked for {}) nor the name of a "
+           "data set: {}",
+           escape(name),
+           escape(path, 200),
+           join(dataset_names(), ", ")),
+       .hint = near.empty() ? "'lockstep data PATH' shows what data are read as"
+                            : format("did you mean --data {}?", near),
+       .detail = "E_NO_DATA"});
+}
+
 // A folder or file where a data set is named, or where none is: by its looks.
 void settle_data(Request& request) {
   train::TrainConfig& config = request.config;
@@ -77,8 +102,10 @@ void settle_data(Request& request) {
   const std::vector<std::string> names = dataset_names();
   const bool is_named = !request.sources.of(data, "").empty();
   if (!is_named) {
-    // What is not there is for whoever opens it to say.
-    if (!config.data_dir.empty() && real_fs().stat(config.data_dir)) {
+    if (!config.data_dir.empty()) {
+      if (!real_fs().stat(config.data_dir)) {
+        no_data_there(config.data_dir, "");
+      }
       config.data = dataset_at(config.data_dir);
       request.sources.set(data, "the looks of the data");
     }
@@ -87,9 +114,11 @@ void settle_data(Request& request) {
   if (std::ranges::find(names, config.data) != names.end()) {
     return;
   }
-  // A name with a slip of the pen is for `open_dataset` to say.
-  if (!real_fs().stat(config.data) && !nearest(config.data, names).empty()) {
-    return;
+  if (config.data.starts_with(train::kOwnPrefix)) {
+    return; // of a run that goes on: it is for the trainer to say
+  }
+  if (!real_fs().stat(config.data)) {
+    no_data_there(config.data, nearest(config.data, names));
   }
   std::string found = dataset_at(config.data);
   config.data_dir = std::exchange(config.data, std::move(found));
@@ -134,6 +163,43 @@ Request resolve(const CommandLine& line, const std::string& begun) {
     request.config.output = begun;
   }
   return request;
+}
+
+std::string settle_default_data(
+    const Request& request,
+    const std::string& folder) {
+  const train::TrainConfig& config = request.config;
+  const bool is_given =
+      !request.sources.of(*train::find_flag("--data"), "").empty() ||
+      !request.sources.of(*train::find_flag("--data-dir"), "").empty() ||
+      request.resumption.has_value();
+  if (is_given) {
+    return {};
+  }
+  if (!dataset_in(folder).empty()) {
+    return "--data is not given: FashionMNIST, with --data DIR your own";
+  }
+  const std::string devices =
+      train::choose_devices(config, static_cast<int>(device_count("cuda")))
+          .spec;
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.data",
+       .message = format(
+           "nothing to train on: --data is not given, and FashionMNIST, which "
+           "would be taken, is not in {}. This would train {} for {} with {}, "
+           "lr {}, batches of {}, on {}",
+           folder,
+           config.model,
+           counted(static_cast<std::uint64_t>(config.epochs), "epoch"),
+           config.opt,
+           shortest(config.lr),
+           config.batch_size,
+           devices),
+       .hint = "--data DIR names a folder of images (one folder for each "
+               "class), a table, masks or arrays; 'lockstep data DIR' shows "
+               "what is there",
+       .detail = "E_NO_DATA"});
 }
 
 std::string fit_to_samples(Request& request, std::int64_t samples) {

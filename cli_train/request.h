@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli_train/flags.h"
+#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/settings/sources.h"
 
@@ -26,6 +27,13 @@ struct Request {
 /// earlier attempt of this job began it; "" for none.
 /// Errors: throws what reading the files throws, and as `train::set_flag`.
 Request resolve(const CommandLine& line, const std::string& begun = {});
+
+/// Of a run that names no data: what is said of the data that it takes; empty
+/// for others. Errors: throws kInvalidArgument (E_NO_DATA), with what would
+/// have been trained, where these data are not in `folder`.
+std::string settle_default_data(
+    const Request& request,
+    const std::string& folder = std::string(kFashionMnistFolder));
 
 /// Of data that may be image files (`may_have_image_files`) and are few,
 /// smaller batches, so that an epoch has a dozen steps, unless `--batch-size`

@@ -12,6 +12,7 @@
 #include "cli_train/request.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
+#include "lockstep/base/internal/program_text.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/launch/internal/job_note.h"
@@ -133,19 +134,9 @@ void print_plan(const train::Trainer& trainer, Request& request) {
   print(text);
 }
 
-/// `text` as one word of a shell.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:,@";
-  if (text.find_first_not_of(kPlain) == std::string::npos &&
-      !text.starts_with('-')) {
-    return text;
-  }
-  std::string word = "'";
-  for (const char letter : text.starts_with('-') ? "./" + text : text) {
-    word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  }
-  return word + "'";
+/// `path` as one word of a shell, and no flag.
+std::string path_word(const std::string& path) {
+  return shell_word(path.starts_with('-') ? "./" + path : path);
 }
 
 /// The status after Ctrl-C or SIGTERM: 75 if the run can go on, else the
@@ -162,7 +153,7 @@ int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
           "{}",
           result.epochs + 1,
           result.steps,
-          shell_word(result.folder)));
+          path_word(result.folder)));
   return error_info(ErrorCode::kInterrupted).exit_code;
 }
 
@@ -188,6 +179,7 @@ int train_command(Arguments args) {
     print(train::to_yaml(config));
     return 0;
   }
+  const std::string default_data = settle_default_data(request);
   // After all have looked for what to resume: then rank 0 may make a folder.
   group.barrier();
   group = join_ranks(config);
@@ -202,6 +194,9 @@ int train_command(Arguments args) {
   if (!request.recipe.empty() && request.resumption) {
     own.data_warnings.emplace_back(
         "--recipe: the run goes on with its own settings");
+  }
+  if (!default_data.empty()) {
+    own.data_notes.insert(own.data_notes.begin(), default_data);
   }
   if (own.train_data != nullptr) {
     std::string text = fit_to_samples(request, own.train_data->size());

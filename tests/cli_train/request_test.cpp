@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli_train/request.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
@@ -13,6 +15,7 @@ namespace lockstep::cli_train {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class RequestTest : public ::testing::Test {
  protected:
@@ -168,6 +171,48 @@ TEST_F(RequestTest, AFolderOfPicturesIsTakenForData) {
       EXPECT_EQ(exception.error().path, dir_ / "other");
       EXPECT_THAT(exception.error().hint, HasSubstr("for each class"));
     }
+  }
+}
+
+TEST_F(RequestTest, WhatIsNoDataIsToldWithWhatWasLookedFor) {
+  const auto refused = [&](const std::string& arg) {
+    try {
+      request({arg});
+    } catch (const Exception& exception) {
+      return exception.error();
+    }
+    return Error();
+  };
+  for (const std::string arg :
+       {"--data=no/such", "no/such", "--data-dir=no/such"}) {
+    const Error error = refused(arg);
+    EXPECT_EQ(error.detail, "E_NO_DATA") << arg;
+    EXPECT_THAT(
+        error.message,
+        HasSubstr("'no/such' is neither a folder or file"));
+    EXPECT_THAT(
+        error.message,
+        HasSubstr(std::filesystem::current_path().string() + "/no/such"));
+    EXPECT_THAT(error.message, HasSubstr("fashion-mnist"));
+  }
+  EXPECT_THAT(refused("--data=minst").hint, HasSubstr("--data mnist?"));
+  EXPECT_THAT(refused("--data=nope").hint, Not(HasSubstr("did you mean")));
+}
+
+TEST_F(RequestTest, WithoutDataItSaysWhatWouldBeTrained) {
+  EXPECT_EQ(settle_default_data(request({"--data=mnist"}), dir_.path()), "");
+  EXPECT_THAT(
+      settle_default_data(request({})),
+      HasSubstr("--data is not given: FashionMNIST"));
+  try {
+    settle_default_data(request({"--epochs=3"}), dir_ / "nowhere");
+    ADD_FAILURE() << "no error";
+  } catch (const Exception& exception) {
+    const Error& error = exception.error();
+    EXPECT_EQ(error_info(error.code).exit_code, 2);
+    EXPECT_THAT(error.message, HasSubstr("resnet18 for 3 epochs with sgd"));
+    EXPECT_THAT(error.message, HasSubstr(dir_ / "nowhere"));
+    EXPECT_THAT(error.hint, HasSubstr("--data DIR"));
   }
 }
 

@@ -40,6 +40,15 @@ TEST(SummaryCommand, PrintsJson) {
   EXPECT_EQ(result["layers"][0]["output_shape"], json({2, 10}));
 }
 
+TEST(SummaryCommand, OfTwoEqualFlagsTheLastOneCounts) {
+  Process program(
+      {"summary", "resnet18", "--batch_size", "7", "--batch-size=2", "--json"});
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  EXPECT_EQ(
+      json::parse(program.output())["result"]["input_shape"],
+      json({2, 3, 224, 224}));
+}
+
 TEST(SummaryCommand, AFullDiskIsNoSuccess) {
   for (const char* args :
        {"summary mlp",
