@@ -239,6 +239,7 @@ void TrainingRun::open_outputs() {
     test_samples_.emplace(
         setup_.test_set,
         setup_.test_samples,
+        setup_.test_data->options().batch_size,
         trained_data(*setup_.train_set, config_));
   }
   if (!from_ || from_->path.empty()) {

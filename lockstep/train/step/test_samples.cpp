@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
@@ -66,8 +67,12 @@ bool has_pictures(const std::vector<std::int64_t>& shape) {
 TestSamples::TestSamples(
     std::shared_ptr<const Dataset> data,
     std::int64_t count,
+    std::int64_t batch_size,
     TrainedData trained)
-    : data_(std::move(data)), count_(count), trained_(std::move(trained)) {}
+    : data_(std::move(data)),
+      count_(count),
+      batch_size_(batch_size),
+      trained_(std::move(trained)) {}
 
 void TestSamples::read() {
   if (std::exchange(has_read_, true) || count_ == 0 ||
@@ -185,6 +190,18 @@ SampleRecord TestSamples::record_of(std::size_t i, const at::Tensor& outputs)
   return record;
 }
 
+at::Tensor TestSamples::outputs_of(Strategy& strategy) const {
+  std::vector<at::Tensor> parts;
+  for (std::int64_t first = 0; first < inputs_.size(0); first += batch_size_) {
+    const at::Tensor batch = inputs_.narrow(
+        /*dim=*/0,
+        first,
+        std::min(batch_size_, inputs_.size(0) - first));
+    parts.push_back(strategy.predict(batch).to(at::kCPU, at::kFloat));
+  }
+  return at::cat(parts);
+}
+
 std::vector<SampleRecord> TestSamples::show(Strategy& strategy) {
   try {
     read();
@@ -192,8 +209,7 @@ std::vector<SampleRecord> TestSamples::show(Strategy& strategy) {
       return {};
     }
     const RngStateGuard guard;
-    const at::Tensor outputs =
-        strategy.predict(inputs_).to(at::kCPU, at::kFloat);
+    const at::Tensor outputs = outputs_of(strategy);
     const bool is_mask = kind_ == OutputKind::kMasks;
     const std::int64_t expected =
         trained_.num_outputs() > 0 ? trained_.num_outputs() : 1;

@@ -22,13 +22,15 @@ namespace lockstep::train {
 /// Threads: one at a time.
 class TestSamples {
  public:
-  /// Of the first `count` of `data`; `trained` says what its targets are.
+  /// Of the first `count` of `data`; `trained` says what its targets are. As
+  /// many at a time as `batch_size`: what fits into memory in a test does here.
   TestSamples(
       std::shared_ptr<const Dataset> data,
       std::int64_t count,
+      std::int64_t batch_size,
       TrainedData trained);
 
-  /// A forward pass of them: at most twelve, evenly spread. Empty where outputs
+  /// Forward passes of them: at most twelve, evenly spread. Empty where outputs
   /// are not what such targets need, or a sample cannot be read: this is for
   /// people, and no reason to end a run. Random numbers of the process stay as
   /// they are.
@@ -37,6 +39,8 @@ class TestSamples {
  private:
   /// Reads the samples, once.
   void read();
+  /// On the CPU.
+  at::Tensor outputs_of(Strategy& strategy) const;
   [[nodiscard]] SampleRecord record_of(std::size_t i, const at::Tensor& outputs)
       const;
   void add_words(SampleRecord& record, std::size_t i, const at::Tensor& output)
@@ -44,6 +48,7 @@ class TestSamples {
 
   std::shared_ptr<const Dataset> data_;
   std::int64_t count_ = 0;
+  std::int64_t batch_size_ = 1;
   TrainedData trained_;
   OutputKind kind_ = OutputKind::kClasses;
   /// What was read; empty before, and if that failed.
