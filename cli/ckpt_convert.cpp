@@ -210,6 +210,17 @@ Error with_path(Error error, const Input& input) {
   return error;
 }
 
+Result<ckpt::Checkpoint>
+load_input(const Input& input, const ConvertArgs& args, const Common& common) {
+  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
+  if (args.namespaces) {
+    LOCKSTEP_ASSIGN(auto plain, ckpt::plain_namespaces(file.root));
+    file.root = std::move(plain.root);
+  }
+  return file;
+}
+
 Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   const std::string to =
       args.to.empty() ? format_by_name(args.target.path) : args.to;
@@ -224,12 +235,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   }
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(args.target, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
-  warn_of_left_out(file);
-  if (args.namespaces) {
-    LOCKSTEP_ASSIGN(auto plain, ckpt::plain_namespaces(file.root));
-    file.root = std::move(plain.root);
-  }
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, load_input(input, args, common));
   auto choice = choose_values(file, to, args.all);
   if (!choice) {
     return with_path(std::move(choice).error(), input);

@@ -121,7 +121,7 @@ void add_extra_records(Checkpoint& file, const LoadOptions& options) {
 } // namespace
 
 Result<Checkpoint> read_exported_checkpoint(
-    std::shared_ptr<const ZipReader> zip,
+    const std::shared_ptr<const ZipReader>& zip,
     const ReadInput& input) {
   LOCKSTEP_ASSIGN(
       ExportedFile program,

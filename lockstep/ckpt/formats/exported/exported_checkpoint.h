@@ -26,7 +26,7 @@ inline constexpr std::string_view kExportedConstants = "constants";
 /// checkpoint, else it is left out with a warning (W_PROGRAM_PICKLE).
 /// Errors: as `read_exported`.
 Result<Checkpoint> read_exported_checkpoint(
-    std::shared_ptr<const ZipReader> zip,
+    const std::shared_ptr<const ZipReader>& zip,
     const ReadInput& input);
 
 /// Errors: kUnsupported (E_PROGRAM_TIED) if `rewrite_exported` would refuse

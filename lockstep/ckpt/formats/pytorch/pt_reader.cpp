@@ -360,7 +360,7 @@ Result<Checkpoint> read_zip(const ReadInput& input) {
   }
   auto archive = std::make_shared<const ZipReader>(*std::move(zip));
   if (is_exported(*archive) && archive->find("data.pkl") == nullptr) {
-    return read_exported_checkpoint(std::move(archive), input);
+    return read_exported_checkpoint(archive, input);
   }
   return PtReader(std::move(archive), input.options, PtReader::Demand::kAll)
       .run();

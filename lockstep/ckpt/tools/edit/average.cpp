@@ -48,8 +48,10 @@ class MeanSource final : public internal::MadeSource {
       : tensors_(std::move(tensors)) {}
 
   Status stream(const BlockVisitor& visit) override {
-    const DType type = *part_type(tensors_.front().dtype);
+    const DType type =
+        part_type(tensors_.front().dtype).value_or(DType::kFloat64);
     std::vector<std::unique_ptr<TensorBlocks>> readers;
+    readers.reserve(tensors_.size());
     for (const Tensor& tensor : tensors_) {
       readers.push_back(std::make_unique<TensorBlocks>(tensor));
     }

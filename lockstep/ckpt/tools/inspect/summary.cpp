@@ -252,13 +252,13 @@ Json texts(const std::vector<Warning>& warnings) {
 // A number, a bool or a text as such; null for everything else.
 Json scalar_json(const Value& value) {
   if (const auto number = value.as_int()) {
-    return Json(*number);
+    return *number;
   }
   if (const auto flag = value.as_bool()) {
-    return Json(*flag);
+    return *flag;
   }
   if (const auto text = value.as_string()) {
-    return Json(*text);
+    return *text;
   }
   const auto real = value.as_float();
   return value.type() == Value::Type::kFloat ? Json(*real) : Json();
@@ -304,7 +304,9 @@ Result<Summary> summarize(const Checkpoint& file) {
   return Summarizer(file).run();
 }
 
-Json to_json(const Summary& summary) {
+namespace {
+
+Json keys_json(const Summary& summary) {
   Json keys = Json::array();
   for (const KeySummary& row : summary.keys) {
     keys.push(Json::object()
@@ -316,6 +318,12 @@ Json to_json(const Summary& summary) {
                   .set("elements", row.elements)
                   .set("bytes", row.bytes));
   }
+  return keys;
+}
+
+} // namespace
+
+Json to_json(const Summary& summary) {
   Json dtypes = Json::array();
   for (const DTypeSummary& row : summary.dtypes) {
     dtypes.push(Json::object()
@@ -335,7 +343,7 @@ Json to_json(const Summary& summary) {
       .set("archive_name", summary.archive_name)
       .set("file_bytes", summary.file_bytes)
       .set("crc", summary.crc)
-      .set("keys", std::move(keys))
+      .set("keys", keys_json(summary))
       .set("tensors", summary.tensors)
       .set("elements", summary.elements)
       .set("bytes", summary.bytes)
