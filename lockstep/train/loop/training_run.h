@@ -77,9 +77,8 @@ class TrainingRun {
       bool is_last);
   void train_batches(Running& running);
   void repeat_step(Running& running, const std::exception_ptr& error);
-  [[nodiscard]] std::string place_of(
-      const Batch& batch,
-      const Running& running) const;
+  [[nodiscard]] std::string place_of(const Batch& batch, const Running& running)
+      const;
   void train_step(const StepRecord& begun);
   void finish_step();
   void finish_epoch(std::int64_t samples);
