@@ -67,6 +67,14 @@ TEST(PlainExpression, IsWhatSympyPrints) {
         "Max(1, s0 // 2)",
         "Piecewise((1, s0 < 2), (Float('0.5', precision=53), True))",
         "oo",
+        "-int_oo",
+        "true",
+        "(s7 > 1) & (s7 < 3)",
+        "u0 == 3",
+        "And(StrictGreaterThan(Symbol('s7', integer=True), Integer(1)), true)",
+        "OpaqueUnaryFn_log2(Symbol('zf1', real=True))",
+        "BitwiseFn_bitwise_and(s0, s1 + 1)",
+        "(s77//2)*(s4 - 1) != 0",
         "1.5e-05"}) {
     EXPECT_TRUE(is_plain_expression(text)) << text;
   }
@@ -85,6 +93,30 @@ TEST(PlainExpression, IsWhatSympyPrints) {
         "Symbol('a",
         "sympify('1')",
         "s0\n+1",
+        "(exec)('import os')",
+        "(open)('x','w')",
+        "[exec][0]('import os')",
+        "(max)(['import os'], key=exec)",
+        "max(['import os'], key=exec)",
+        "Max('import os', key=exec)",
+        "Max(exec, 1)",
+        "Max('exec')",
+        "exec",
+        "key=exec",
+        "Symbol('s0', real=exec)",
+        "Symbol('s0', positive=True)('x')",
+        "(s0)(1)",
+        "(s0) (1)",
+        "Max(s0, 1)[0]",
+        "Symbol('s0')[0]",
+        "'x'(1)",
+        "1(2)",
+        "s0 and (exec)('1')",
+        "s0 if s1 else s2",
+        "(s0",
+        "s0)",
+        "E1",
+        "s0 = 1",
         "{1}"}) {
     EXPECT_FALSE(is_plain_expression(text)) << text;
   }
@@ -97,6 +129,9 @@ TEST(PlainGuard, IsAConditionBetweenSizes) {
         "(1 + (L['x'].size()[0] % L['args'][0].size()[0])) != 1",
         "math.trunc(L['x'].size()[0] / 2) == 4",
         "not (L['x'].stride()[1] == 1) and L['x'].storage_offset() == 0",
+        "((L['x'].size()[1]*L['x'].size()[0]) // 2) != L['x'].size()[0]",
+        "max(1, L['x'].size()[0]) >= 1 or (u0 == 1)",
+        "L['mode'] == 'fast' and L['flag'] == True",
         "x > 0"}) {
     EXPECT_TRUE(is_plain_guard(text)) << text;
   }
@@ -110,6 +145,24 @@ TEST(PlainGuard, IsAConditionBetweenSizes) {
         R"(L["x"].size()[0] + ")",
         "open('x')",
         "L['x\\'].size()",
+        "(exec)('import os')",
+        "(open)('x','w') == 0",
+        "[exec][0]('import os')",
+        "max(['import os'], key=exec)",
+        "max(L, key=exec)",
+        "L['x']('import os')",
+        "L[exec]",
+        "L['x'].size()[0]('a')",
+        "L['x'].size()('a')",
+        "math.trunc(1)('a')",
+        "math.trunc(1).size()",
+        "(L['x']).size()",
+        "'a'.size()",
+        "['a'][0]",
+        "exec == 1",
+        "torch > 0",
+        "True) or (exec",
+        "True) or (True",
         "x := 1"}) {
     EXPECT_FALSE(is_plain_guard(text)) << text;
   }
