@@ -8,9 +8,15 @@ other=$1
 folder=$2
 shift 2
 mkdir -p "$folder"
+# Results of an earlier run would be compared again.
+for net; do
+  rm -f "$folder/$net".{pt2,batches.pt,ref.pt,cpp.pt}
+done
 script=tests/oracle/program_versions.py
-"$other" "$script" export "$folder" "$@"
-.venv/bin/python "$script" train "$folder" "$@"
+status=0
+"$other" "$script" export "$folder" "$@" || status=1
+.venv/bin/python "$script" train "$folder" "$@" || status=1
 scripts/build.sh release program_versions >&2
-build/release/tests/program/program_versions "$folder" "$@" || true
-.venv/bin/python "$script" compare "$folder" "$@"
+build/release/tests/program/program_versions "$folder" "$@" || status=1
+.venv/bin/python "$script" compare "$folder" "$@" || status=1
+exit "$status"

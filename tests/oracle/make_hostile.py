@@ -62,6 +62,15 @@ def script(extra=b"", constants="constants.pkl"):
                     constants: b"\x80\x02).", "version": "3\n"})
 
 
+def graph(target):
+    return json.dumps({"graph_module": {"graph": {"nodes": [{"target": target}]}}})
+
+
+def graph_alone(text):
+    """Without a record that says what it is."""
+    return archive({"models/model.json": text, "version": "3\n"})
+
+
 def program(target="torch.ops.aten.relu.default", size="Symbol('s7', positive=True, integer=True)",
             guard="L['x'].size()[0] <= 9", context="[]", **records):
     """A program of torch.export: what scan looks at."""
@@ -301,6 +310,44 @@ def cases():
     yield "program_no_object.pt2", program(**{"data/constants/opaque_obj_0": b"12345678"}), "unreadable", [], ["E_PICKLE"]
     yield "program_compiled.pt2", program(**{"data/aotinductor/model/x.so": b"\x7fELF"}), "found", ["compiled code"], []
     yield "program_cut.pt2", program(**{"models/more.json": '{"graph_module": {"x": '}), "unreadable", [], ["E_PROGRAM"]
+    # All words of a text count, not only those before a bracket.
+    called = "max(['import os'], key=exec)"
+    yield "program_call.pt2", program(size="(exec)('1')"), "found", ["sympy.sympify: (exec)('1')"], []
+    yield "program_key.pt2", program(guard=called), "found", ["exec: " + called], []
+    # Any record in models/ is a graph: PyTorch cuts five letters off its name.
+    yield "program_no_json.pt2", program(**{"models/model2.JSON": graph(from_file)}), "found", [from_file], []
+    yield "program_any_name.pt2", program(**{"models/x": graph(from_file)}), "found", [from_file], []
+    # All of an AOTInductor package is loaded, compiled or handed to compiled code.
+    yield "program_blob.pt2", program(**{"data/aotinductor/model/x.bin": b"x"}), "found", ["compiled code"], []
+    yield "program_metal.pt2", program(**{"Data/AOTInductor/model/x.metal": b"x"}), "found", ["compiled code"], []
+    # By the name of the record: tables do not say whether it is unpickled.
+    lines = b"cos\nsystem\n(S'true'\ntR."
+    table = "data/constants/model_constants_config.json"
+
+    def rows(path, use_pickle):
+        meta = {"dtype": 7, "sizes": [{"as_int": 1}], "requires_grad": False, "device": {"type": "cpu"},
+                "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}, "layout": 7}
+        return json.dumps({"config": {"c": {
+            "path_name": path, "is_param": False, "use_pickle": use_pickle, "tensor_meta": meta}}})
+
+    yield "program_opaque.pt2", program(**{
+        table: rows("opaque_obj_0", False), "data/constants/opaque_obj_0": lines}), "found", SYSTEM, []
+    yield "program_any_case.pt2", program(**{
+        table: rows("Tensor_0", True), "data/constants/tensor_0": lines}), "found", SYSTEM, []
+    yield "program_packed.pt2", program(**{
+        table: rows("model.pt", False), "data/constants/model.pt": lines}), "found", SYSTEM, []
+    yield "program_no_pickle.pt2", program(**{"data/weights/model.pt": b"12345678"}), "unreadable", [], ["E_PICKLE"]
+    yield "program_no_table.pt2", program(**{table: "{"}), "unreadable", [], ["E_PROGRAM"]
+    # What Python's parser takes and this one does not is not clean.
+    yield "program_nan.pt2", graph_alone('{"x": NaN, "graph_module": {"target": "torch.os.system"}}'), \
+        "unreadable", [], ["E_PROGRAM"]
+    yield "program_deep.pt2", graph_alone('{"x": ' + "[" * 400 + "]" * 400 + "}"), "unreadable", [], ["E_DEPTH"]
+    yield "program_format_case.pt2", archive({"Archive_Format": "pt2", "models/model.json": "null["}), \
+        "unreadable", [], ["E_PROGRAM"]
+    # JSON inside JSON, whose letters may be escaped.
+    member_of = {"__enum__": True, "fqn": "antigravity:x", "name": "y"}
+    hidden = json.dumps([member_of]).replace("_enum", "\\u005fenum").replace("fqn", "\\u0066qn")
+    yield "program_escape.pt2", program(context=hidden), "found", ["import: antigravity"], []
     # What nobody read is not clean.
     yield "foreign_tail.pkl", PLAIN + b"foreign", "unreadable", [], ["E_TRAILING"]
     yield "packed.joblib", b"x\x9c\x01", "unreadable", [], ["E_WRONG_FORMAT"]

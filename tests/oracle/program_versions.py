@@ -7,6 +7,7 @@ program_versions.py train FOLDER NET...    trains what torch.export.load makes o
     each file for 3 steps by SGD with momentum, and writes FOLDER/NET.ref.pt
 program_versions.py compare FOLDER NET...  compares that with FOLDER/NET.cpp.pt,
     which program_versions of tests/program wrote
+Exits with 1 if a net fails, or if names or bits differ.
 """
 import os
 import sys
@@ -65,25 +66,37 @@ def train(folder, name):
 
 
 def compare(folder, name):
+    """Raises unless names and bits are the same."""
     if not os.path.exists(f"{folder}/{name}.cpp.pt"):
-        print(f"{name:22} not run")
-        return
+        raise FileNotFoundError("C++ wrote no result")
     want = torch.load(f"{folder}/{name}.ref.pt")
     got = torch.load(f"{folder}/{name}.cpp.pt")
-    equal = sum(torch.equal(a, b) for a, b in zip(want["losses"], got["losses"]))
-    state = {k: v for k, v in want["state"].items() if k in got["state"]}
-    same = sum(torch.equal(v, got["state"][k]) for k, v in state.items())
-    worst = max((v.double() - got["state"][k].double()).abs().max().item() for k, v in state.items())
-    print(f"{name:22} losses {equal} of {STEPS}, state {same} of {len(state)} equal, largest difference {worst:.2g}")
+    losses = sum(torch.equal(a, b) for a, b in zip(want["losses"], got["losses"], strict=True))
+    state, other = want["state"], got["state"]
+    names = [key for key in state if key in other]
+    same = sum(torch.equal(state[key], other[key]) for key in names)
+    worst = max((difference(state[key], other[key]) for key in names), default=0.0)
+    print(f"{name:22} losses {losses} of {STEPS}, state {same} of {len(state)} equal, largest difference {worst:.2g}")
+    if state.keys() != other.keys():
+        raise ValueError(f"the names differ: {sorted(state.keys() ^ other.keys())[:5]}")
+    if losses != STEPS or same != len(state):
+        raise ValueError("the bits differ")
+
+
+def difference(a, b):
+    return (a.double() - b.double()).abs().max().item() if a.shape == b.shape and a.numel() else 0.0
 
 
 def main():
     command, folder, *names = sys.argv[1:]
+    failures = 0
     for name in names:
         try:
             {"export": export, "train": train, "compare": compare}[command](folder, name)
         except Exception as error:
             print(f"{name:22} {command} failed: {type(error).__name__}: {str(error)[:300]}")
+            failures += 1
+    sys.exit(1 if failures else 0)
 
 
 main()

@@ -304,7 +304,8 @@ const ExportedWeight* ExportedModel::find_weight(
 }
 
 bool is_exported(const ZipReader& zip) {
-  const ZipRecord* record = zip.find(kFormatRecord);
+  const ZipRecord* record =
+      zip.find_in_any_case(kFormatRecord); // as PyTorch does
   if (record == nullptr || record->size != kFormatName.size()) {
     return false;
   }

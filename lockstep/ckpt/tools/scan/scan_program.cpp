@@ -18,10 +18,17 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 constexpr std::string_view kModels = "models/";
-constexpr std::string_view kJson = ".json";
 constexpr std::string_view kOldProgram = "serialized_exported_program.json";
+constexpr std::string_view kOldParts = "serialized_";
+constexpr std::string_view kPacked = ".pt";
 constexpr std::string_view kCompiledFolder = "data/aotinductor/";
-constexpr std::string_view kCustomObject = "custom_obj";
+
+// Of the tables, and of the pickles that older versions wrote.
+constexpr auto kPayloadFolders = std::to_array<std::string_view>(
+    {"data/weights/", "data/constants/", "data/sample_inputs/"});
+// PyTorch looks at the name alone.
+constexpr auto kObjects =
+    std::to_array<std::string_view>({"custom_obj", "opaque_obj"});
 
 constexpr std::uint64_t kMaxLevels = 300;
 // Of a finding's name.
@@ -69,22 +76,65 @@ std::string word_after(std::string_view text, std::string_view key) {
   return {begin, end};
 }
 
+// A text of a program is JSON inside JSON inside JSON.
+constexpr int kMaxEscapes = 4;
+
+std::string_view last_part(std::string_view name) {
+  return name.substr(name.rfind('/') + 1);
+}
+
+int hex_value(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
+
+// The letter of "u005f" at the start of `text`; 0 if it is not of ASCII.
+char escaped_letter(std::string_view text) {
+  constexpr std::size_t kDigits = 4;
+  int code = text.starts_with('u') && text.size() > kDigits ? 0 : -1;
+  for (std::size_t i = 1; code >= 0 && i <= kDigits; ++i) {
+    const int digit = hex_value(text[i]);
+    code = digit < 0 ? -1 : code * 16 + digit;
+  }
+  return code > 0 && code < 128 ? static_cast<char>(code) : '\0';
+}
+
+// Without one level of the escapes of JSON; letters of names only.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view rest = text.substr(1);
+    const char letter = text[0] == '\\' ? escaped_letter(rest) : '\0';
+    const bool is_sign = text[0] == '\\' && !rest.empty() &&
+                         (rest[0] == '\\' || rest[0] == '"' || rest[0] == '/');
+    out += letter != '\0' ? letter : is_sign ? rest[0] : text[0];
+    text.remove_prefix(letter != '\0' ? 6 : is_sign ? 2 : 1);
+  }
+  return out;
+}
+
 /// Goes over all values of the JSON: nothing that Python would look at can hide
 /// behind a version of the schema.
 class ProgramScan {
  public:
   ProgramScan(std::string_view text, std::string record, ScanCollector& out)
-      : json_(text, {.detail = "E_PROGRAM", .duplicate_detail = "E_PROGRAM"}),
+      : text_(text),
+        json_(text, {.detail = "E_PROGRAM", .duplicate_detail = "E_PROGRAM"}),
         record_(std::move(record)),
         out_(out) {}
 
   bool run(bool is_sure) {
     Status status = value("");
     status = status ? json_.end() : std::move(status);
-    if (!is_sure && !has_graph_) {
+    const bool is_graph = is_sure || has_graph_;
+    if (!is_graph && (status || !starts_like_json(text_))) {
       return false;
     }
-    if (!status) {
+    const bool is_read = status.has_value();
+    if (!is_read) {
       Error error = std::move(status).error();
       error.record = record_;
       out_.add_unreadable(std::move(error));
@@ -97,7 +147,7 @@ class ProgramScan {
           row.count);
     }
     out_.add_operators(operators_.size());
-    return true;
+    return is_read;
   }
 
  private:
@@ -154,17 +204,33 @@ class ProgramScan {
     } else if (key == "guards_code" && !is_plain_guard(text)) {
       note("exec: " + text, true, offset);
     }
-    for (const ImportRow& row : kImports) {
-      if (text.find(row.mark) != std::string::npos) {
-        note_imports(text, row, offset);
+    note_imports(text, offset);
+  }
+
+  // In the text itself and in what its escapes stand for.
+  void note_imports(const std::string& text, std::uint64_t offset) {
+    std::map<std::string, bool> found;
+    std::string level = text;
+    for (int i = 0; i < kMaxEscapes; ++i) {
+      for (const ImportRow& row : kImports) {
+        if (level.find(row.mark) != std::string::npos) {
+          find_imports(level, row, found);
+        }
       }
+      if (level.find('\\') == std::string::npos) {
+        break;
+      }
+      level = unescaped(level);
+    }
+    for (const auto& [name, is_dangerous] : found) {
+      note("import: " + name, is_dangerous, offset);
     }
   }
 
-  void note_imports(
+  static void find_imports(
       std::string_view text,
       const ImportRow& row,
-      std::uint64_t offset) {
+      std::map<std::string, bool>& found) {
     for (std::size_t at = 0;
          (at = text.find(row.module_key, at)) != std::string_view::npos;
          at += row.module_key.size()) {
@@ -173,7 +239,7 @@ class ProgramScan {
       const std::string last = word_after(rest, row.name_key);
       name += last.empty() ? "" : "." + last;
       if (std::ranges::find(kHarmlessImports, name) == kHarmlessImports.end()) {
-        note("import: " + name, find_global(name).is_dangerous(), offset);
+        found.emplace(name, find_global(name).is_dangerous());
       }
     }
   }
@@ -186,6 +252,7 @@ class ProgramScan {
     ++row.count;
   }
 
+  std::string_view text_;
   JsonScanner json_;
   std::string record_;
   ScanCollector& out_;
@@ -198,16 +265,37 @@ class ProgramScan {
 } // namespace
 
 bool is_program_record(std::string_view name) {
-  return (name.starts_with(kModels) && name.ends_with(kJson)) ||
-         name == kOldProgram ||
-         name.ends_with("/serialized_exported_program.json");
+  const std::string lower = lower_case(name);
+  return lower.starts_with(kModels) || is_old_program_record(lower);
+}
+
+bool is_old_program_record(std::string_view name) {
+  return last_part(lower_case(name)) == kOldProgram;
 }
 
 bool is_compiled_record(std::string_view name) {
-  return name.starts_with(kCompiledFolder) &&
-         (name.ends_with(".so") || name.ends_with(".o") ||
-          name.ends_with(".cubin") || name.ends_with(".dll") ||
-          name.ends_with(".pyd") || name.ends_with(".dylib"));
+  return lower_case(name).starts_with(kCompiledFolder);
+}
+
+bool is_object_record(std::string_view name) {
+  const std::string lower = lower_case(name);
+  const bool is_packed = lower.ends_with(kPacked);
+  for (const std::string_view folder : kPayloadFolders) {
+    if (lower.starts_with(folder)) {
+      const std::string_view path =
+          std::string_view(lower).substr(folder.size());
+      return is_packed ||
+             std::ranges::any_of(kObjects, [&](std::string_view front) {
+               return path.starts_with(front);
+             });
+    }
+  }
+  return is_packed && last_part(lower).starts_with(kOldParts);
+}
+
+bool starts_like_json(std::string_view text) {
+  const std::size_t at = text.find_first_not_of(" \t\r\n");
+  return at != std::string_view::npos && (text[at] == '{' || text[at] == '[');
 }
 
 bool scan_program(
@@ -218,27 +306,56 @@ bool scan_program(
   return ProgramScan(json, record, out).run(is_sure);
 }
 
+namespace {
+
+Result<std::vector<PayloadRow>> table_rows(
+    const ZipReader& zip,
+    const ZipRecord& record,
+    const Limits& limits) {
+  if (record.size > limits.max_pickle_bytes) {
+    return read_error(
+        ErrorCode::kUnsafe,
+        "E_LIMIT",
+        format("the table has {} bytes, more than the limit", record.size),
+        "--max-pickle-bytes allows more");
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(const ByteSpan bytes, zip.read(record, scratch));
+  return read_payloads(as_text(bytes), record.name, limits);
+}
+
+void add_row(
+    std::string_view folder,
+    const PayloadRow& row,
+    PayloadRecords& found) {
+  // As os.path.join has it.
+  const std::string path =
+      row.path.starts_with('/') ? row.path : std::string(folder) + row.path;
+  (row.is_pickle || is_object_record(path) ? found.pickles : found.tensors)
+      .insert(lower_case(path));
+}
+
+} // namespace
+
 PayloadRecords payload_records(const ZipReader& zip, const Limits& limits) {
   PayloadRecords found;
   for (const ZipRecord& record : zip.records()) {
-    const std::string_view name = record.name;
-    const bool is_table = (name.starts_with("data/weights/") ||
-                           name.starts_with("data/constants/")) &&
-                          name.ends_with("_config.json");
-    if (!is_table || record.size > limits.max_pickle_bytes) {
+    const std::string name = lower_case(record.name);
+    const auto* const folder = std::ranges::find_if(
+        kPayloadFolders,
+        [&](std::string_view front) { return name.starts_with(front); });
+    if (folder == kPayloadFolders.end() || !name.ends_with("_config.json")) {
       continue;
     }
-    std::vector<std::byte> scratch;
-    const auto bytes = zip.read(record, scratch);
-    const auto rows = bytes ? read_payloads(as_text(*bytes), name, limits)
-                            : Result<std::vector<PayloadRow>>(bytes.error());
-    for (std::size_t i = 0; rows && i < rows->size(); ++i) {
-      const PayloadRow& row = (*rows)[i];
-      const std::string path =
-          std::string(name.substr(0, name.rfind('/') + 1)) + row.path;
-      const bool is_pickle =
-          row.is_pickle || row.path.starts_with(kCustomObject);
-      (is_pickle ? found.pickles : found.tensors).insert(path);
+    const auto rows = table_rows(zip, record, limits);
+    if (!rows) {
+      Error error = rows.error();
+      error.record = record.name;
+      found.unreadable.push_back(std::move(error));
+      continue;
+    }
+    for (const PayloadRow& row : *rows) {
+      add_row(*folder, row, found);
     }
   }
   for (const std::string& name : found.pickles) {

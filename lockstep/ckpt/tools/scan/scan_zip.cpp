@@ -31,6 +31,7 @@ constexpr int kMaxArchives = 3;
 // Units: bytes.
 constexpr std::uint64_t kMaxJsonBytes = 1 << 26;
 constexpr std::uint64_t kTensorHeadBytes = 16;
+constexpr std::uint64_t kJsonHeadBytes = 4096;
 constexpr std::string_view kData = "data/";
 constexpr std::string_view kTensorFolder = "tensors/";
 
@@ -80,6 +81,10 @@ class ZipScan {
     if (is_script_) {
       out_.set_script();
     }
+    for (Error& error : payloads_.unreadable) {
+      error.record = full_name(error.record);
+      out_.add_unreadable(std::move(error));
+    }
     std::set<std::string> outer_keys = out_.swap_storage_keys({});
     // The pickles tell which of the others are tensors.
     for (const bool is_data : {false, true}) {
@@ -97,7 +102,7 @@ class ZipScan {
     auto status = scan_record(record);
     if (!status) {
       Error error = std::move(status).error();
-      error.record = full_name(record);
+      error.record = full_name(record.name);
       out_.add_unreadable(std::move(error));
     }
   }
@@ -145,7 +150,7 @@ class ZipScan {
 
   // True if a pickle has the record as a storage, or a table of weights.
   bool is_tensor(const std::string& name) {
-    if (payloads_.tensors.contains(name)) {
+    if (payloads_.tensors.contains(lower_case(name))) {
       return true;
     }
     if (name.starts_with(kData)) {
@@ -187,23 +192,35 @@ class ZipScan {
     return make_source(bytes);
   }
 
-  // The text of a graph is read as a whole, like a pickle. False if there is
-  // none in it.
+  // The text of a graph is read as a whole, like a pickle. False if it has none
+  // or cannot be read: it may be something else then.
   Result<bool>
   scan_graph(const ZipRecord& record, ByteSource& content, const Place& place) {
+    const bool is_sure =
+        is_exported(zip_) || is_old_program_record(record.name);
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan head,
+        content.view(
+            0,
+            std::min<std::uint64_t>(content.size(), kJsonHeadBytes),
+            scratch));
+    if (!is_sure && !starts_like_json(as_text(head))) {
+      return false;
+    }
     if (record.size > out_.limits().max_pickle_bytes) {
-      return refusal(
+      out_.add_unreadable(refusal(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("the record has {} bytes, more than the limit", record.size),
-          {},
-          "--max-pickle-bytes allows more");
+          place.record,
+          "--max-pickle-bytes allows more"));
+      return false;
     }
-    std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(
         const ByteSpan text,
         content.view(0, content.size(), scratch));
-    if (!scan_program(as_text(text), place.record, is_exported(zip_), out_)) {
+    if (!scan_program(as_text(text), place.record, is_sure, out_)) {
       return false;
     }
     LOCKSTEP_TRY(zip_.check_crc(record));
@@ -211,18 +228,19 @@ class ZipScan {
   }
 
   Status scan_record(const ZipRecord& record) {
-    const bool is_named =
-        is_named_pickle(record.name) || payloads_.pickles.contains(record.name);
+    const bool is_named = is_named_pickle(record.name) ||
+                          is_object_record(record.name) ||
+                          payloads_.pickles.contains(lower_case(record.name));
+    if (is_compiled_record(record.name)) {
+      out_.add_code("compiled code", true, {.record = full_name(record.name)});
+    }
     if (record.size == 0) {
       return {};
-    }
-    if (is_compiled_record(record.name)) {
-      out_.add_code("compiled code", true, {.record = full_name(record)});
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const auto content, content_of(record, scratch));
     const Place place{
-        .record = full_name(record),
+        .record = full_name(record.name),
         .is_script = is_script_,
         .is_sure = is_named};
     if (is_program_record(record.name)) {
@@ -251,9 +269,9 @@ class ZipScan {
     return zip_.check_crc(record);
   }
 
-  [[nodiscard]] std::string full_name(const ZipRecord& record) const {
+  [[nodiscard]] std::string full_name(const std::string& name) const {
     const std::string inner =
-        zip_.root().empty() ? record.name : zip_.root() + "/" + record.name;
+        zip_.root().empty() ? name : zip_.root() + "/" + name;
     return outer_.empty() ? inner : outer_ + "!" + inner;
   }
 
