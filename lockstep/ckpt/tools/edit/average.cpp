@@ -10,6 +10,7 @@
 #include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tools/edit/float_cast.h"
 #include "lockstep/ckpt/walk.h"
@@ -211,6 +212,11 @@ class Averager {
           name,
           files_.size() - 1,
           format("is {}: no mean is taken of such", type_text(*shape)));
+      return last;
+    }
+    // A mean has elements of its own, however few bytes the file has for it.
+    if (!check_expansion(*shape, Limits().max_expanded_bytes)) {
+      note(name, files_.size() - 1, "repeats its bytes beyond the limit");
       return last;
     }
     ++result_.averaged;

@@ -100,6 +100,17 @@ TEST(Average, TellsOfEverythingThatDoesNotFit) {
       HasSubstr("no mean is taken"));
 }
 
+// A file of a few bytes that would become 4 TB.
+TEST(Average, RefusesViewsThatRepeatTheirBytesWithoutEnd) {
+  Tensor view = floats({1});
+  view.sizes = {1LL << 40};
+  view.strides = {0};
+  const Value root = Value::dict({{"w", Value(view)}});
+  EXPECT_THAT(
+      averaging_problem({root, root}),
+      HasSubstr("repeats its bytes beyond the limit"));
+}
+
 TEST(Average, KeepsWhatIsSharedInEveryFile) {
   const auto root = [](float value, bool is_shared) {
     const Tensor one = floats({value});
