@@ -159,6 +159,7 @@ int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
 
 } // namespace
 
+// NOLINTNEXTLINE(readability-function-size)
 int train_command(Arguments args) {
   const CommandLine line = parse_command_line(args);
   if (line.wants_help) {

@@ -100,6 +100,7 @@ std::string rows_html(const NamedNumbers& numbers) {
           ? html_text(numbers.name)
           : format("numbers per {}", kind_of(numbers.name).row)));
   if (order.size() <= kMostShownRows) {
+    // NOLINTNEXTLINE(performance-no-automatic-move)
     return all;
   }
   // What nothing was counted of is not the worst.
@@ -190,6 +191,7 @@ std::string sample_html(const PageJson& sample) {
   // Only what this program wrote: nothing is fetched from elsewhere.
   if (is_png_uri(picture)) {
     out += format(
+        // NOLINTNEXTLINE(modernize-raw-string-literal)
         "<img alt=\"{}\" src=\"{}\">",
         html_text(format("sample {}", text_in(sample, "name"))),
         picture);

@@ -109,6 +109,7 @@ std::string devices_html(const NumberTable& epochs, const PageJson& env) {
              devices.size() > 1 ? "replica" : "device",
              devices.size() > 1 ? std::to_string(number) : std::string()),
          foreign(
+             // NOLINTNEXTLINE(performance-inefficient-string-concatenation)
              name + (name == "cpu" ? ", " + text_in(cpu, "model")
                      : gpu.empty() ? ""
                                    : ", " + gpu)),
@@ -176,6 +177,7 @@ std::string default_of(const std::string& key) {
                          : train::get_flag(train::TrainConfig(), *flag);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 std::vector<std::string> definition(std::string_view name, std::string text) {
   return {std::string(name), foreign(text)};
 }

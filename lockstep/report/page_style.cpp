@@ -3,6 +3,7 @@
 
 namespace lockstep::report {
 
+// NOLINTNEXTLINE(readability-function-size)
 std::string_view page_style() {
   return R"css(
 :root{color-scheme:light dark;--paper:#fff;--ink:#1c2026;--dim:#59626d;

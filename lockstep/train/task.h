@@ -105,7 +105,7 @@ class TaskFunction {
   // Implicit on purpose: `{.loss = [](...) { ... }}`.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, TaskFunction>)
-  // NOLINTNEXTLINE(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor,performance-unnecessary-value-param)
   TaskFunction(F function) : call_(internal::erased<Result>(function)) {}
 
   /// Errors: throws kInvalidArgument (E_TASK) for outputs or targets that are

@@ -247,9 +247,7 @@ TEST_F(TrainerTest, FullDiskKeepsThePreviousCheckpoint) {
   }
   EXPECT_THAT(
       log.lines[LogLevel::kWarning],
-      ElementsAre(
-          HasSubstr("checkpoint not saved"),
-          HasSubstr("checkpoint not saved")));
+      Contains(HasSubstr("checkpoint not saved")).Times(2)); // and pages
   EXPECT_EQ(get("run", "checkpoint.pth.tar"), before);
   EXPECT_EQ(names(), files) << "left-overs";
 }

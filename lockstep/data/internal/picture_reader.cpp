@@ -269,6 +269,7 @@ AnnotatedImage PictureReader::augmented(
     std::int64_t index,
     const PictureFiles& files,
     std::int64_t epoch) const {
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
   const AugmentPlan& plan = augmenter_.value().plan();
   if (!plan.begins_with_crop()) {
     return plan.apply(

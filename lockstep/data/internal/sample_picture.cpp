@@ -98,6 +98,7 @@ Image side_by_side(std::span<const Image> pictures) {
   return all;
 }
 
+// NOLINTNEXTLINE(readability-function-size)
 Image thumbnail(const Image& image, std::int64_t longest) {
   const std::int64_t longer = std::max(image.shape.height, image.shape.width);
   const std::int64_t factor = (longer + longest - 1) / longest;

@@ -16,6 +16,7 @@ namespace lockstep {
 
 /// A module that stands for a batch norm and is none of LibTorch's, as in an
 /// exported program.
+// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions)
 class BatchNormPart {
  public:
   virtual ~BatchNormPart() = default;

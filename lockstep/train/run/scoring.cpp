@@ -69,7 +69,8 @@ at::Tensor measure(
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> numbers{loss.detach().reshape({1}).to(at::kDouble)};
   for (const auto& metric : metrics) {
-    numbers.push_back(metric->sums(outputs, targets));
+    numbers.push_back(
+        metric->sums(outputs, targets).to(numbers.front().device()));
   }
   return at::cat(numbers);
 }

@@ -119,6 +119,7 @@ class WeightReader {
       if (!found[i]) {
         refuse(format("the class '{}' has no weight", escape(names_[i])));
       }
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
       weights.push_back(*found[i]);
     }
     return weights;

@@ -129,6 +129,7 @@ std::string rules_to_yaml(const std::vector<GroupRule>& rules) {
   for (const GroupRule& rule : rules) {
     std::vector<std::string> patterns;
     for (const std::string& pattern : rule.match) {
+      // NOLINTNEXTLINE(performance-inefficient-vector-operation)
       patterns.push_back(quoted(pattern));
     }
     std::string text = format(
@@ -136,6 +137,7 @@ std::string rules_to_yaml(const std::vector<GroupRule>& rules) {
         join(patterns, ", "),
         shortest(rule.lr_scale));
     if (rule.weight_decay) {
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
       text += format(", weight_decay: {}", shortest(*rule.weight_decay));
     }
     texts.push_back("{" + text + "}");
@@ -265,6 +267,7 @@ std::vector<NamedShape> shapes_of(const ParamGroup& all) {
   std::vector<NamedShape> shapes;
   const ckpt::List& names = *all.find("param_names")->as_list();
   for (std::size_t i = 0; i < all.params.size(); ++i) {
+    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     shapes.push_back(
         {.name = std::string(names.items[i].text()),
          .dims = all.params[i].dim()});

@@ -31,6 +31,7 @@ constexpr std::int64_t kMostWords = 6;
 std::string values_text(const float* values, std::int64_t count) {
   std::vector<std::string> words;
   for (std::int64_t i = 0; i < std::min(count, kMostWords); ++i) {
+    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     words.push_back(format("{:.4g}", values[i]));
   }
   return join(words, " ") + (count > kMostWords ? " ..." : "");
@@ -53,6 +54,7 @@ std::vector<bool> labels_of(const float* targets, std::int64_t count) {
   constexpr float kHalf = 0.5F;
   std::vector<bool> is_set;
   for (std::int64_t i = 0; i < count; ++i) {
+    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     is_set.push_back(targets[i] > kHalf);
   }
   return is_set;
@@ -95,6 +97,7 @@ void TestSamples::read() {
   }
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < count; ++i) {
+    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     indices.push_back(i * count_ / count);
   }
   std::vector<std::int64_t> sizes{count};
@@ -222,6 +225,7 @@ std::vector<SampleRecord> TestSamples::show(Strategy& strategy) {
     }
     std::vector<SampleRecord> records;
     for (std::size_t i = 0; i < indices_.size(); ++i) {
+      // NOLINTNEXTLINE(performance-inefficient-vector-operation)
       records.push_back(record_of(i, outputs));
     }
     return records;
