@@ -303,7 +303,7 @@ TEST_P(EachHookOnSim, DoesWhatReplicasOfTheCpuDo) {
   for (const auto& [name, tensor] : ours.entries) {
     const at::Tensor other = theirs.get(name);
     if (is_half && tensor.is_floating_point()) {
-      const double apart = (tensor - other).norm().item<double>();
+      const auto apart = (tensor - other).norm().item<double>();
       EXPECT_LT(apart, 0.1 * tensor.norm().item<double>() + 1e-3) << name;
     } else {
       EXPECT_TRUE(torch::allclose(tensor, other, 1e-4, 1e-5)) << name;
