@@ -41,7 +41,7 @@ int main() try {
       {.size = 32, .augment = ls::named_augment("light")});
   torch::manual_seed(0);
   ls::train::Trainer trainer(
-      {.batch_size = 8, .epochs = 3, .lr = 0.01, .output = "animals_run"},
+      {.batch_size = 8, .epochs = 8, .lr = 0.005, .output = "animals_run"},
       {.own = {
            .model = ls::resnet18({.num_classes = train->num_classes()}),
            .train_data = train,
