@@ -32,7 +32,10 @@ class WeightsTree {
       }
     }
     if (constants.items.empty()) {
-      return Value(std::move(state));
+      Value alone(state);
+      if (!has_constants(alone)) {
+        return alone;
+      }
     }
     return Value::dict(
         {{kExportedState, std::move(state)},
@@ -119,6 +122,17 @@ void add_extra_records(Checkpoint& file, const LoadOptions& options) {
 }
 
 } // namespace
+
+bool has_constants(const Value& program) {
+  const Dict* dict = program.as_dict();
+  const auto is_part = [&](std::size_t i, std::string_view name) {
+    const auto& [key, part] = dict->items[i];
+    return key.as_string() != nullptr && key.text() == name &&
+           part.as_dict() != nullptr;
+  };
+  return dict != nullptr && dict->items.size() == 2 &&
+         is_part(0, kExportedState) && is_part(1, kExportedConstants);
+}
 
 Result<Checkpoint> read_exported_checkpoint(
     const std::shared_ptr<const ZipReader>& zip,

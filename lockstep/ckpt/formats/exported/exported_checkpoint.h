@@ -19,8 +19,12 @@ namespace lockstep::ckpt {
 inline constexpr std::string_view kExportedState = "state_dict";
 inline constexpr std::string_view kExportedConstants = "constants";
 
+/// True for a program of those two, each a dict, and nothing else.
+bool has_constants(const Value& program);
+
 /// The root is what Python calls `state_dict`; of a program with constants or
-/// buffers that are not persistent a dict of `state_dict` and `constants`; of
+/// buffers that are not persistent, and of one whose names would look so, a
+/// dict of `state_dict` and `constants`; of
 /// several programs a dict of those by name. Tensors that share memory share
 /// their storage. A pickle among them is read if `input` says how and it is a
 /// checkpoint, else it is left out with a warning (W_PROGRAM_PICKLE).

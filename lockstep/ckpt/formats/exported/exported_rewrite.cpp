@@ -163,10 +163,6 @@ class Rewriter {
     const auto found = entries.find(key);
     return found == entries.end() ? nullptr : found->second;
   }
-  static bool is_dict(const Value* value) {
-    return value != nullptr && value->as_dict() != nullptr;
-  }
-
   // One program: its state_dict, or that beside its constants.
   void add(
       const ExportedModel& model,
@@ -175,7 +171,7 @@ class Rewriter {
       const std::string& front) {
     const Entries old = entries_of(before);
     const Entries now = entries_of(after);
-    if (!is_dict(entry_of(old, kExportedState))) {
+    if (before == nullptr || !has_constants(*before)) {
       compare(model, old, now, front);
       return;
     }

@@ -20,16 +20,8 @@ namespace {
 
 /// The type of the numbers that are summed: a complex one is two of them.
 std::optional<DType> part_type(DType dtype) {
-  switch (dtype) {
-    case DType::kComplex128:
-      return DType::kFloat64;
-    case DType::kComplex64:
-      return DType::kFloat32;
-    case DType::kComplex32:
-      return DType::kFloat16;
-    default:
-      return internal::is_castable(dtype) ? std::optional(dtype) : std::nullopt;
-  }
+  const DType part = internal::part_dtype(dtype);
+  return internal::is_castable(part) ? std::optional(part) : std::nullopt;
 }
 
 /// Types that no mean is taken of: counts and masks.

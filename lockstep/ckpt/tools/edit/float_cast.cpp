@@ -141,6 +141,19 @@ bool cast_from(ByteSpan in, std::span<std::byte> out, DType to) {
 
 } // namespace
 
+DType part_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kComplex128:
+      return DType::kFloat64;
+    case DType::kComplex64:
+      return DType::kFloat32;
+    case DType::kComplex32:
+      return DType::kFloat16;
+    default:
+      return dtype;
+  }
+}
+
 bool is_castable(DType dtype) {
   return dtype == DType::kFloat64 || dtype == DType::kFloat32 ||
          dtype == DType::kFloat16 || dtype == DType::kBFloat16;

@@ -9,6 +9,9 @@
 
 namespace lockstep::ckpt::internal {
 
+/// The real type of a complex number's two parts; other types are their own.
+DType part_dtype(DType dtype);
+
 /// True for float64, float32, float16 and bfloat16.
 bool is_castable(DType dtype);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -19,6 +20,8 @@ constexpr std::array<std::string_view, 2> kNamespaces{
     "types.SimpleNamespace"};
 
 constexpr std::uint64_t kMaxDepth = 1000;
+/// Units: bytes of a key in a name. Longer ones are cut.
+constexpr std::size_t kMostKey = 200;
 
 // The attributes of a namespace; null for another value.
 const Value* attributes_of(const Value& value) {
@@ -33,7 +36,7 @@ const Value* attributes_of(const Value& value) {
 // Copies what leads to a namespace; shared nodes stay shared.
 class Plainer {
  public:
-  Result<Value> run(const Value& value, const std::string& name) {
+  Result<Value> run(const Value& value) {
     const Value* attributes = attributes_of(value);
     const bool is_walked =
         attributes != nullptr || value.as_dict() != nullptr ||
@@ -53,11 +56,11 @@ class Plainer {
           .detail = "E_DEPTH"};
     }
     if (attributes != nullptr) {
-      names.push_back(name);
+      names.push_back(join(path_, "."));
     }
     LOCKSTEP_ASSIGN(
         Value copy,
-        copied(attributes == nullptr ? value : *attributes, name));
+        copied(attributes == nullptr ? value : *attributes));
     --depth_;
     done_[value.address()] = copy;
     return copy;
@@ -66,11 +69,12 @@ class Plainer {
   std::vector<std::string> names;
 
  private:
-  Result<Value> copied(const Value& value, const std::string& name) {
-    const std::string front = name.empty() ? "" : name + ".";
+  Result<Value> copied(const Value& value) {
     bool is_changed = false;
-    const auto step = [&](Value& part, const std::string& key) -> Status {
-      LOCKSTEP_ASSIGN(Value now, run(part, front + key));
+    const auto step = [&](Value& part, std::string_view key) -> Status {
+      path_.emplace_back(key.substr(0, utf8_prefix(key.substr(0, kMostKey))));
+      LOCKSTEP_ASSIGN(Value now, run(part));
+      path_.pop_back();
       is_changed = is_changed || now.address() != part.address();
       part = std::move(now);
       return {};
@@ -93,6 +97,7 @@ class Plainer {
                                       : Value(Tuple{std::move(parts)});
   }
 
+  std::vector<std::string> path_;
   std::map<const void*, Value> done_;
   std::uint64_t depth_ = 0;
 };
@@ -102,7 +107,7 @@ class Plainer {
 Result<PlainNamespaces> plain_namespaces(const Value& root) {
   Plainer plainer;
   PlainNamespaces result;
-  LOCKSTEP_ASSIGN(result.root, plainer.run(root, ""));
+  LOCKSTEP_ASSIGN(result.root, plainer.run(root));
   result.names = std::move(plainer.names);
   return result;
 }

@@ -14,25 +14,12 @@
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tools/edit/float_cast.h"
 #include "lockstep/ckpt/tools/inspect/map_hint.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-// The real type of a complex number's parts; other types are their own.
-DType part_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::kComplex128:
-      return DType::kFloat64;
-    case DType::kComplex64:
-      return DType::kFloat32;
-    case DType::kComplex32:
-      return DType::kFloat16;
-    default:
-      return dtype;
-  }
-}
 
 struct Parts {
   DType dtype = DType::kFloat32;
@@ -40,7 +27,7 @@ struct Parts {
   std::size_t bytes = 0;
 
   explicit Parts(DType whole)
-      : dtype(part_dtype(whole)),
+      : dtype(internal::part_dtype(whole)),
         count(dtype == whole ? 1 : 2),
         bytes(dtype_info(dtype).size) {}
 };

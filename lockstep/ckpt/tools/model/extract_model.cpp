@@ -199,13 +199,12 @@ Result<ExtractedModel> extract_model(
     return extract_model(file.root, options);
   }
   LOCKSTEP_ASSIGN(const Value program, chosen_program(file, options.key));
-  const Value* state = program.find(kExportedState);
-  const bool is_split = state != nullptr && state->as_dict() != nullptr;
+  const bool is_split = has_constants(program);
   ExtractedModel result{.key = options.key};
   result.facts.class_name = "torch.export.ExportedProgram";
   Dict weights{.kind = Dict::Kind::kOrderedDict};
   for (const auto& [name, value] :
-       (is_split ? *state : program).as_dict()->items) {
+       (is_split ? *program.find(kExportedState) : program).as_dict()->items) {
     const Tensor* tensor = value.as_tensor();
     const bool is_parameter = tensor != nullptr && tensor->is_parameter;
     ++(is_parameter ? result.parameters : result.buffers);
