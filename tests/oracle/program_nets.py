@@ -210,6 +210,10 @@ class Frozen(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
+class Norm(nn.BatchNorm2d):
+    """A batch norm of another name, as timm has them."""
+
+
 class Mobile(nn.Module):
     """Depthwise convolutions with squeeze and excitation."""
 
@@ -220,7 +224,7 @@ class Mobile(nn.Module):
             nn.Conv2d(16, 16, 3, 1, 1, groups=16, bias=False), nn.BatchNorm2d(16), nn.ReLU6())
         self.gate = nn.Sequential(
             nn.AdaptiveAvgPool2d(1), nn.Conv2d(16, 4, 1), nn.ReLU(), nn.Conv2d(4, 16, 1), nn.Hardsigmoid())
-        self.point = nn.Sequential(nn.Conv2d(16, 16, 1, bias=False), nn.BatchNorm2d(16))
+        self.point = nn.Sequential(nn.Conv2d(16, 16, 1, bias=False), Norm(16))
         self.head = nn.Linear(16, CLASSES)
 
     def forward(self, x):

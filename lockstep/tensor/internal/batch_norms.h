@@ -16,7 +16,6 @@ namespace lockstep {
 
 /// A module that stands for a batch norm and is none of LibTorch's, as in an
 /// exported program.
-// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions)
 class BatchNormPart {
  public:
   virtual ~BatchNormPart() = default;
@@ -26,18 +25,23 @@ class BatchNormPart {
  protected:
   BatchNormPart() = default;
   BatchNormPart(const BatchNormPart&) = default;
+  BatchNormPart(BatchNormPart&&) = default;
   BatchNormPart& operator=(const BatchNormPart&) = default;
+  BatchNormPart& operator=(BatchNormPart&&) = default;
 };
 
-/// LibTorch's batch norms, classes made of them, and modules that are called so
-/// in Python: those of an exported program.
+/// LibTorch's batch norms, classes made of them, modules that are called so in
+/// Python, and parts of an exported program that call a batch norm: those of
+/// classes made of Python's.
 inline bool is_batch_norm(const torch::nn::Module& module) {
   constexpr std::array<std::string_view, 4> kClasses{
       "BatchNorm1d",
       "BatchNorm2d",
       "BatchNorm3d",
       "SyncBatchNorm"};
-  return module.as<torch::nn::BatchNorm1dImpl>() != nullptr ||
+  const auto* const part = dynamic_cast<const BatchNormPart*>(&module);
+  return (part != nullptr && part->calls_batch_norm()) ||
+         module.as<torch::nn::BatchNorm1dImpl>() != nullptr ||
          module.as<torch::nn::BatchNorm2dImpl>() != nullptr ||
          module.as<torch::nn::BatchNorm3dImpl>() != nullptr ||
          std::ranges::find(kClasses, class_name(module)) != kClasses.end();
