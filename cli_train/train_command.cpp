@@ -157,9 +157,30 @@ int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
   return error_info(ErrorCode::kInterrupted).exit_code;
 }
 
+// What the settings name, and what is to be said of it.
+train::OwnParts parts_of(
+    Request& request,
+    const std::string& default_data,
+    const dist::ProcessGroup& group) {
+  train::OwnParts own = train::named_parts(request.config, /*given=*/{}, group);
+  if (!request.recipe.empty() && request.resumption) {
+    own.data_warnings.emplace_back(
+        "--recipe: the run goes on with its own settings");
+  }
+  if (!default_data.empty()) {
+    own.data_notes.insert(own.data_notes.begin(), default_data);
+  }
+  if (own.train_data != nullptr) {
+    std::string text = fit_to_samples(request, own.train_data->size());
+    if (!text.empty()) {
+      own.data_notes.push_back(std::move(text));
+    }
+  }
+  return own;
+}
+
 } // namespace
 
-// NOLINTNEXTLINE(readability-function-size)
 int train_command(Arguments args) {
   const CommandLine line = parse_command_line(args);
   if (line.wants_help) {
@@ -191,20 +212,7 @@ int train_command(Arguments args) {
                        .value();
   // Not before: who waits for other ranks ends at once.
   const train::InterruptGuard interrupt;
-  train::OwnParts own = train::named_parts(config, /*given=*/{}, group);
-  if (!request.recipe.empty() && request.resumption) {
-    own.data_warnings.emplace_back(
-        "--recipe: the run goes on with its own settings");
-  }
-  if (!default_data.empty()) {
-    own.data_notes.insert(own.data_notes.begin(), default_data);
-  }
-  if (own.train_data != nullptr) {
-    std::string text = fit_to_samples(request, own.train_data->size());
-    if (!text.empty()) {
-      own.data_notes.push_back(std::move(text));
-    }
-  }
+  train::OwnParts own = parts_of(request, default_data, group);
   train::Trainer trainer(
       config,
       {.group = group,

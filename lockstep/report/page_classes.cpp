@@ -93,14 +93,13 @@ PageTable page_table(
 std::string rows_html(const NamedNumbers& numbers) {
   std::vector<std::size_t> order(numbers.rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const std::string all = table_html(page_table(
+  std::string all = table_html(page_table(
       numbers,
       order,
       numbers.rows.empty() || kind_of(numbers.name).row.empty()
           ? html_text(numbers.name)
           : format("numbers per {}", kind_of(numbers.name).row)));
   if (order.size() <= kMostShownRows) {
-    // NOLINTNEXTLINE(performance-no-automatic-move)
     return all;
   }
   // What nothing was counted of is not the worst.
@@ -191,8 +190,7 @@ std::string sample_html(const PageJson& sample) {
   // Only what this program wrote: nothing is fetched from elsewhere.
   if (is_png_uri(picture)) {
     out += format(
-        // NOLINTNEXTLINE(modernize-raw-string-literal)
-        "<img alt=\"{}\" src=\"{}\">",
+        R"(<img alt="{}" src="{}">)",
         html_text(format("sample {}", text_in(sample, "name"))),
         picture);
   }

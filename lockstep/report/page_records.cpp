@@ -102,17 +102,16 @@ std::string devices_html(const NumberTable& epochs, const PageJson& env) {
   const PageJson& devices = member_of(env, "devices");
   for (const PageJson& device : devices) {
     const std::string name = plain_text(device);
+    const std::string chip = name == "cpu" ? text_in(cpu, "model") : gpu;
     const std::string column = format("device{}_bytes", number);
     table.rows.push_back(
         {format(
              "{} {}",
              devices.size() > 1 ? "replica" : "device",
              devices.size() > 1 ? std::to_string(number) : std::string()),
-         foreign(
-             // NOLINTNEXTLINE(performance-inefficient-string-concatenation)
-             name + (name == "cpu" ? ", " + text_in(cpu, "model")
-                     : gpu.empty() ? ""
-                                   : ", " + gpu)),
+         foreign(join(
+             chip.empty() ? std::vector{name} : std::vector{name, chip},
+             ", ")),
          bytes_text(last_of(epochs.column(column)))});
     ++number;
   }
@@ -177,8 +176,9 @@ std::string default_of(const std::string& key) {
                          : train::get_flag(train::TrainConfig(), *flag);
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param)
-std::vector<std::string> definition(std::string_view name, std::string text) {
+std::vector<std::string> definition(
+    std::string_view name,
+    const std::string& text) {
   return {std::string(name), foreign(text)};
 }
 
@@ -285,9 +285,9 @@ std::string origin_section(const PageJson& env) {
       .caption = "data, machine and versions",
       .heads = {"what", "value"},
       .numbers_from = 99};
-  const auto add = [&](std::string_view name, std::string text) {
+  const auto add = [&](std::string_view name, const std::string& text) {
     if (!text.empty()) {
-      table.rows.push_back(definition(name, std::move(text)));
+      table.rows.push_back(definition(name, text));
     }
   };
   add("training samples", text_in(data, "train_samples"));

@@ -3,9 +3,9 @@
 
 namespace lockstep::report {
 
-// NOLINTNEXTLINE(readability-function-size)
-std::string_view page_style() {
-  return R"css(
+namespace {
+
+constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--paper:#fff;--ink:#1c2026;--dim:#59626d;
 --line:#d9dee4;--soft:#f4f6f8;--good:#156c40;--bad:#a8241b;--warn:#8a5a00;
 --cell:#084081;--strong:#fff;--c0:#0072b2;--c1:#c24f00;--c2:#00805e;--c3:#a8508a}
@@ -95,6 +95,11 @@ h2,h3,caption{break-after:avoid}svg,li,tr,dl.cards div{break-inside:avoid}
 details::details-content{content-visibility:visible;block-size:auto}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 )css";
+
+} // namespace
+
+std::string_view page_style() {
+  return kStyle;
 }
 
 } // namespace lockstep::report

@@ -105,8 +105,9 @@ class TaskFunction {
   // Implicit on purpose: `{.loss = [](...) { ... }}`.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, TaskFunction>)
-  // NOLINTNEXTLINE(google-explicit-constructor,performance-unnecessary-value-param)
-  TaskFunction(F function) : call_(internal::erased<Result>(function)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  TaskFunction(F function)
+      : call_(internal::erased<Result>(std::move(function))) {}
 
   /// Errors: throws kInvalidArgument (E_TASK) for outputs or targets that are
   /// not of the function's types, and what the function throws.

@@ -115,12 +115,13 @@ class WeightReader {
       weight = number(entry.second.IsScalar() ? entry.second.Scalar() : "");
     }
     std::vector<double> weights;
+    weights.reserve(found.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (!found[i]) {
+      const std::optional<double> weight = found[i];
+      if (!weight) {
         refuse(format("the class '{}' has no weight", escape(names_[i])));
       }
-      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-      weights.push_back(*found[i]);
+      weights.push_back(*weight);
     }
     return weights;
   }

@@ -128,17 +128,16 @@ std::string rules_to_yaml(const std::vector<GroupRule>& rules) {
   std::vector<std::string> texts;
   for (const GroupRule& rule : rules) {
     std::vector<std::string> patterns;
+    patterns.reserve(rule.match.size());
     for (const std::string& pattern : rule.match) {
-      // NOLINTNEXTLINE(performance-inefficient-vector-operation)
       patterns.push_back(quoted(pattern));
     }
     std::string text = format(
         "match: [{}], lr_scale: {}",
         join(patterns, ", "),
         shortest(rule.lr_scale));
-    if (rule.weight_decay) {
-      // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-      text += format(", weight_decay: {}", shortest(*rule.weight_decay));
+    if (const auto decay = rule.weight_decay) {
+      text += format(", weight_decay: {}", shortest(*decay));
     }
     texts.push_back("{" + text + "}");
   }
@@ -265,9 +264,9 @@ namespace {
 
 std::vector<NamedShape> shapes_of(const ParamGroup& all) {
   std::vector<NamedShape> shapes;
+  shapes.reserve(all.params.size());
   const ckpt::List& names = *all.find("param_names")->as_list();
   for (std::size_t i = 0; i < all.params.size(); ++i) {
-    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     shapes.push_back(
         {.name = std::string(names.items[i].text()),
          .dims = all.params[i].dim()});

@@ -30,8 +30,8 @@ constexpr std::int64_t kMostWords = 6;
 // "0.5 1.25 ..." of a row of values.
 std::string values_text(const float* values, std::int64_t count) {
   std::vector<std::string> words;
+  words.reserve(kMostWords);
   for (std::int64_t i = 0; i < std::min(count, kMostWords); ++i) {
-    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     words.push_back(format("{:.4g}", values[i]));
   }
   return join(words, " ") + (count > kMostWords ? " ..." : "");
@@ -53,8 +53,8 @@ std::string labels_text(
 std::vector<bool> labels_of(const float* targets, std::int64_t count) {
   constexpr float kHalf = 0.5F;
   std::vector<bool> is_set;
+  is_set.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
-    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     is_set.push_back(targets[i] > kHalf);
   }
   return is_set;
@@ -96,8 +96,8 @@ void TestSamples::read() {
     return;
   }
   std::vector<std::int64_t> indices;
+  indices.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
-    // NOLINTNEXTLINE(performance-inefficient-vector-operation)
     indices.push_back(i * count_ / count);
   }
   std::vector<std::int64_t> sizes{count};
@@ -224,8 +224,8 @@ std::vector<SampleRecord> TestSamples::show(Strategy& strategy) {
       return {};
     }
     std::vector<SampleRecord> records;
+    records.reserve(indices_.size());
     for (std::size_t i = 0; i < indices_.size(); ++i) {
-      // NOLINTNEXTLINE(performance-inefficient-vector-operation)
       records.push_back(record_of(i, outputs));
     }
     return records;
