@@ -6,7 +6,8 @@
 // A random crop uses half of a picture on average. Where an augmentation begins
 // with one, only that part is decoded, into the bits that it has in the whole:
 // JPEG's transform, colours and all rows below are saved, PNG's rows below.
-// What lies outside is not looked at, so that damage there is not noticed.
+// Damage of a JPEG outside of the part is not noticed; PNG's checksums are
+// compared all the same.
 #pragma once
 
 #include <cstdint>

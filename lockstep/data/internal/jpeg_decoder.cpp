@@ -142,13 +142,14 @@ bool read_part(
   const std::size_t stride = channels * static_cast<std::size_t>(part.width);
   const std::size_t before =
       channels * (static_cast<std::size_t>(part.left) - columns.first);
+  const bool is_whole = jpeg.output_width == part.width;
   for (std::int64_t y = 0; y < part.height; ++y) {
-    JSAMPROW row = line;
+    std::uint8_t* const to = out + static_cast<std::size_t>(y) * stride;
+    JSAMPROW row = is_whole ? to : line;
     jpeg_read_scanlines(&jpeg, &row, 1);
-    std::copy_n(
-        line + before,
-        stride,
-        out + static_cast<std::size_t>(y) * stride);
+    if (!is_whole) {
+      std::copy_n(line + before, stride, to);
+    }
   }
   if (jpeg.output_scanline == jpeg.output_height) {
     jpeg_finish_decompress(&jpeg);

@@ -268,9 +268,8 @@ AnnotatedImage PictureReader::kept_sample(
 AnnotatedImage PictureReader::augmented(
     std::int64_t index,
     const PictureFiles& files,
+    const AugmentPlan& plan,
     std::int64_t epoch) const {
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-  const AugmentPlan& plan = augmenter_.value().plan();
   if (!plan.begins_with_crop()) {
     return plan.apply(
         keeps_decoded() ? kept_sample(index, files, {}) : decoded(files),
@@ -302,7 +301,8 @@ const std::uint8_t* PictureReader::read(
     std::optional<std::int64_t> epoch,
     std::vector<std::uint8_t>& scratch) const {
   if (augmenter_ && epoch) {
-    const AnnotatedImage sample = augmented(index, files, *epoch);
+    const AnnotatedImage sample =
+        augmented(index, files, augmenter_->plan(), *epoch);
     scratch = planes_of(sample.image);
     append(scratch, sample.mask);
     return scratch.data();

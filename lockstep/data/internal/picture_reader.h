@@ -85,6 +85,7 @@ class PictureReader {
   [[nodiscard]] AnnotatedImage augmented(
       std::int64_t index,
       const PictureFiles& files,
+      const AugmentPlan& plan,
       std::int64_t epoch) const;
   /// From the cache.
   [[nodiscard]] AnnotatedImage kept_sample(

@@ -98,7 +98,30 @@ Image side_by_side(std::span<const Image> pictures) {
   return all;
 }
 
-// NOLINTNEXTLINE(readability-function-size)
+namespace {
+
+// The mean of a colour in a square of `side` pixels, cut at the edges.
+std::uint8_t mean_of(
+    const Image& image,
+    std::int64_t top,
+    std::int64_t left,
+    std::int64_t side,
+    std::size_t color) {
+  const std::int64_t bottom = std::min(top + side, image.shape.height);
+  const std::int64_t right = std::min(left + side, image.shape.width);
+  std::int64_t sum = 0;
+  for (std::int64_t y = top; y < bottom; ++y) {
+    for (std::int64_t x = left; x < right; ++x) {
+      const auto pixel = static_cast<std::size_t>(y * image.shape.width + x);
+      sum += image.pixels[pixel * kColors + color];
+    }
+  }
+  const std::int64_t count = (bottom - top) * (right - left);
+  return static_cast<std::uint8_t>((sum + count / 2) / count);
+}
+
+} // namespace
+
 Image thumbnail(const Image& image, std::int64_t longest) {
   const std::int64_t longer = std::max(image.shape.height, image.shape.width);
   const std::int64_t factor = (longer + longest - 1) / longest;
@@ -108,26 +131,11 @@ Image thumbnail(const Image& image, std::int64_t longest) {
   Image small = empty_picture(
       std::max<std::int64_t>(1, image.shape.height / factor),
       std::max<std::int64_t>(1, image.shape.width / factor));
-  const auto at = [&](const Image& of, std::int64_t y, std::int64_t x) {
-    return static_cast<std::size_t>(y * of.shape.width + x) * kColors;
-  };
+  std::uint8_t* out = small.pixels.data();
   for (std::int64_t y = 0; y < small.shape.height; ++y) {
     for (std::int64_t x = 0; x < small.shape.width; ++x) {
-      for (std::size_t c = 0; c < kColors; ++c) {
-        int sum = 0;
-        int count = 0;
-        for (std::int64_t dy = 0; dy < factor; ++dy) {
-          for (std::int64_t dx = 0; dx < factor; ++dx) {
-            const std::int64_t row = y * factor + dy;
-            const std::int64_t column = x * factor + dx;
-            if (row < image.shape.height && column < image.shape.width) {
-              sum += image.pixels[at(image, row, column) + c];
-              ++count;
-            }
-          }
-        }
-        small.pixels[at(small, y, x) + c] =
-            static_cast<std::uint8_t>((sum + count / 2) / count);
+      for (std::size_t color = 0; color < kColors; ++color) {
+        *out++ = mean_of(image, y * factor, x * factor, factor, color);
       }
     }
   }
