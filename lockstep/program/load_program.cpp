@@ -11,6 +11,7 @@
 #include "lockstep/program/internal/compile.h"
 #include "lockstep/program/internal/open_program.h"
 #include "lockstep/program/internal/program_data.h"
+#include "lockstep/program/internal/structures.h"
 #include "lockstep/program/program.h"
 #include "lockstep/tensor/internal/dtype_map.h"
 
@@ -85,6 +86,18 @@ std::set<std::string, std::less<>> counters_of(const ExportedModel& model) {
   return counters;
 }
 
+void tell_of_unread(
+    const std::string& path,
+    const program::InputGuards& guards) {
+  for (const std::string& text : guards.unread()) {
+    TORCH_WARN(
+        "the program ",
+        path,
+        " is right under a condition that is not checked: ",
+        escape(text, 200));
+  }
+}
+
 } // namespace
 
 Program load_program(const std::string& path, const ProgramOptions& options) {
@@ -113,10 +126,17 @@ Program load_program(const std::string& path, const ProgramOptions& options) {
   }
   auto tensors = program::load_tensors(model);
   const auto index = static_cast<std::size_t>(&model - file.models.data());
+  std::vector<std::string> names = program::input_names(model);
+  program::InputGuards guards(
+      options.check_guards ? model.guards : std::vector<std::string>(),
+      names);
+  tell_of_unread(path, guards);
   auto data = std::make_shared<ProgramData>(ProgramData{
       .path = path,
       .block = block,
+      .input_names = std::move(names),
       .sizes = program::InputSizes(model),
+      .guards = std::move(guards),
       .parts = parts,
       .part_classes = std::move(context.part_classes),
       .nodes = model.graph.nodes.size(),

@@ -174,23 +174,20 @@ ProgramValue ProgramImpl::forward(const ProgramArguments& arguments) {
   const ckpt::ExportedModel& model = *data_->model;
   const std::vector<Leaf> leaves = program::flatten_arguments(model, arguments);
   std::vector<c10::IValue> inputs(model.inputs.size());
-  std::vector<at::Tensor> given;
-  std::vector<std::string> names;
+  std::vector<c10::IValue> given;
   c10::Device device = c10::kCPU;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (tensors_[i].defined()) {
       inputs[i] = tensors_[i];
       device = tensors_[i].device();
     } else if (is_users(model.inputs[i])) {
-      const Leaf& leaf = leaves[given.size()];
-      inputs[i] = take_leaf(model.inputs[i], leaf);
-      given.push_back(
-          inputs[i].isTensor() ? inputs[i].toTensor() : at::Tensor());
-      names.push_back(leaf.name);
-      device = given.back().defined() ? given.back().device() : device;
+      inputs[i] = take_leaf(model.inputs[i], leaves[given.size()]);
+      given.push_back(inputs[i]);
+      device = inputs[i].isTensor() ? inputs[i].toTensor().device() : device;
     }
   }
-  data_->sizes.check(given, names);
+  data_->sizes.check(given, data_->input_names);
+  data_->guards.check(given);
   std::vector<std::uint8_t> training;
   training.reserve(parts_.size());
   for (const auto& part : parts_) {

@@ -51,6 +51,10 @@ struct ProgramOptions {
   /// length while the net lives (`torch.export.save` to the same path cuts it;
   /// a rename is safe). Off: weights are read.
   bool use_mmap = true;
+  /// Refuse inputs that break the file's guards, as Python's
+  /// `module(check_guards=True)` does. Off: the graph runs with them, and for
+  /// inputs of another branch it is another net.
+  bool check_guards = true;
 };
 
 /// One size of an input: `fixed`, or any if the export made it dynamic.

@@ -134,6 +134,7 @@ def scaled(n):
 
 
 def any_size(n):
+    n += n % 3 == 0  # its guards refuse what makes the slice whole
     return (torch.randn(n, 1, 8, 8 + n % 3),), {}, torch.randint(CLASSES, (n,))
 
 

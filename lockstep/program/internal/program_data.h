@@ -11,6 +11,7 @@
 
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/program/internal/block.h"
+#include "lockstep/program/internal/guards.h"
 #include "lockstep/program/internal/sizes.h"
 
 namespace lockstep::program {
@@ -22,7 +23,10 @@ struct ProgramData {
   /// One of `file.models`, without the nodes of its graph.
   ckpt::ExportedModel* model = nullptr;
   std::shared_ptr<const Block> block = {};
+  /// Of the user's inputs.
+  std::vector<std::string> input_names = {};
   InputSizes sizes;
+  InputGuards guards;
   /// Paths of the modules that nodes come from; the first is "".
   std::vector<std::string> parts = {};
   /// Their Python classes, as far as a node tells: "Linear".

@@ -180,7 +180,7 @@ SizeRule InputSizes::rule_of(
 }
 
 void InputSizes::check(
-    const std::vector<at::Tensor>& inputs,
+    const std::vector<c10::IValue>& inputs,
     const std::vector<std::string>& names) const {
   std::vector<std::optional<std::int64_t>> bound(symbols_.size());
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -189,7 +189,7 @@ void InputSizes::check(
       continue; // no tensor
     }
     const std::vector<SizeRule>& rules = *given;
-    const auto sizes = inputs[i].sizes();
+    const auto sizes = inputs[i].toTensor().sizes();
     if (sizes.size() != rules.size()) {
       mismatch(format(
           "input '{}' has the sizes {}; expected {} dimensions, got {}",

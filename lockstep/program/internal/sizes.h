@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 
@@ -38,11 +38,10 @@ class InputSizes {
   explicit InputSizes(const ckpt::ExportedModel& model);
 
   /// Compares the sizes of the user's inputs, in the signature's order;
-  /// `names[i]` is what messages call the i-th. An undefined tensor stands for
-  /// what is no tensor.
+  /// `names[i]` is what messages call the i-th.
   /// Errors: throws kMismatch (E_PROGRAM_INPUT).
   void check(
-      const std::vector<at::Tensor>& inputs,
+      const std::vector<c10::IValue>& inputs,
       const std::vector<std::string>& names) const;
 
   /// The rules of the i-th input; nothing if it is no tensor.

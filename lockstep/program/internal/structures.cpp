@@ -54,6 +54,39 @@ std::string describe(const ExportedTree& tree) {
        .detail = "E_PROGRAM_INPUT"});
 }
 
+std::string argument_name(
+    const ExportedModel& model,
+    const ExportedTree& group,
+    std::size_t index,
+    std::size_t argument) {
+  if (is_dict(group)) {
+    return group.keys[index];
+  }
+  return argument < model.argument_names.size()
+             ? model.argument_names[argument]
+             : format("argument {}", argument);
+}
+
+std::string child_name(
+    const ExportedTree& tree,
+    std::size_t index,
+    const std::string& name) {
+  return is_dict(tree) ? format("{}[{}]", name, python_repr(tree.keys[index]))
+                       : format("{}[{}]", name, index);
+}
+
+void add_names(
+    const ExportedTree& tree,
+    const std::string& name,
+    std::vector<std::string>& names) {
+  if (tree.is_leaf()) {
+    names.push_back(name);
+  }
+  for (std::size_t i = 0; i < tree.children.size(); ++i) {
+    add_names(tree.children[i], child_name(tree, i, name), names);
+  }
+}
+
 /// Arguments against the pytree of the file.
 class Flattener {
  public:
@@ -73,7 +106,8 @@ class Flattener {
     used_.assign(given.kwargs.size(), false);
     for (std::size_t g = 0; g < groups; ++g) {
       for (std::size_t i = 0; i < children[g].children.size(); ++i) {
-        const std::string name = name_of(children[g], i, argument++);
+        const std::string name =
+            argument_name(model_, children[g], i, argument++);
         const ProgramValue* value = keyword(given, name);
         if (value == nullptr && positional < given.args.size()) {
           value = &given.args[positional++];
@@ -86,18 +120,6 @@ class Flattener {
   }
 
  private:
-  [[nodiscard]] std::string name_of(
-      const ExportedTree& group,
-      std::size_t index,
-      std::size_t argument) const {
-    if (is_dict(group)) {
-      return group.keys[index];
-    }
-    return argument < model_.argument_names.size()
-               ? model_.argument_names[argument]
-               : format("argument {}", argument);
-  }
-
   const ProgramValue* keyword(
       const ProgramArguments& given,
       const std::string& name) {
@@ -138,16 +160,16 @@ class Flattener {
       std::size_t index,
       const std::string& name) {
     std::size_t place = index;
-    std::string label = format("{}[{}]", name, index);
     if (is_dict(tree)) {
       const auto key = std::ranges::find(value.keys(), tree.keys[index]);
       if (key == value.keys().end()) {
         wrong_structure(tree, value, name);
       }
       place = static_cast<std::size_t>(key - value.keys().begin());
-      label = format("{}[{}]", name, python_repr(tree.keys[index]));
     }
-    add(tree.children[index], &value.items()[place], label);
+    add(tree.children[index],
+        &value.items()[place],
+        child_name(tree, index, name));
   }
 
   // What was not given must be in the file.
@@ -196,7 +218,7 @@ class Flattener {
     for (const ExportedTree& group : model_.in_tree.children) {
       for (std::size_t i = 0; i < group.children.size(); ++i) {
         const ExportedTree& child = group.children[i];
-        const std::string name = name_of(group, i, argument++);
+        const std::string name = argument_name(model_, group, i, argument++);
         parts.push_back(child.is_leaf() ? name : name + ": " + describe(child));
       }
     }
@@ -247,6 +269,20 @@ std::vector<Leaf> flatten_arguments(
     const ExportedModel& model,
     const ProgramArguments& arguments) {
   return Flattener(model).run(arguments);
+}
+
+std::vector<std::string> input_names(const ExportedModel& model) {
+  std::vector<std::string> names;
+  std::size_t argument = 0;
+  for (const ExportedTree& group : model.in_tree.children) {
+    for (std::size_t i = 0; i < group.children.size(); ++i) {
+      add_names(
+          group.children[i],
+          argument_name(model, group, i, argument++),
+          names);
+    }
+  }
+  return names;
 }
 
 ProgramValue build_results(

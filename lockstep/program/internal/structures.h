@@ -29,6 +29,10 @@ std::vector<Leaf> flatten_arguments(
     const ckpt::ExportedModel& model,
     const ProgramArguments& arguments);
 
+/// What messages and the file's guards call the user's inputs, in their order:
+/// "x", "batch['mask'][0]".
+std::vector<std::string> input_names(const ckpt::ExportedModel& model);
+
 /// The results, of the user's outputs in order. Errors: throws kUnsupported
 /// (E_PROGRAM) for a value of a type that `ProgramValue` does not have.
 ProgramValue build_results(

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/program/internal/guards.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/internal/numbers.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::program {
+namespace {
+
+// "args[0]": what the signature calls "args_0".
+std::string of_many(std::string_view path) {
+  const std::size_t bracket = path.find('[');
+  const std::size_t end = path.find(']', bracket);
+  return end == std::string_view::npos
+             ? std::string(path)
+             : format(
+                   "{}_{}{}",
+                   path.substr(0, bracket),
+                   path.substr(bracket + 1, end - bracket - 1),
+                   path.substr(end + 1));
+}
+
+std::optional<std::size_t> input_at(
+    const std::vector<std::string>& names,
+    std::string_view path) {
+  for (const std::string& name : {std::string(path), of_many(path)}) {
+    const auto found = std::ranges::find(names, name);
+    if (found != names.end()) {
+      return static_cast<std::size_t>(found - names.begin());
+    }
+  }
+  constexpr std::string_view kFlat = "flat_args[";
+  if (path.starts_with(kFlat) && path.ends_with(']')) {
+    const auto index = parse_number<std::size_t>(
+        path.substr(kFlat.size(), path.size() - kFlat.size() - 1));
+    return index && *index < names.size() ? index : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Nothing for a dimension or a kind of number that the input does not have.
+std::optional<double> number_of(
+    const GuardSource& source,
+    const c10::IValue& input) {
+  if (source.kind == GuardNumber::kValue) {
+    return input.isScalar() ? std::optional(input.toScalar().toDouble())
+                            : std::nullopt;
+  }
+  if (!input.isTensor()) {
+    return std::nullopt;
+  }
+  const at::Tensor& tensor = input.toTensor();
+  if (source.kind == GuardNumber::kOffset) {
+    return static_cast<double>(tensor.storage_offset());
+  }
+  const auto numbers =
+      source.kind == GuardNumber::kSize ? tensor.sizes() : tensor.strides();
+  return source.dimension < numbers.size()
+             ? std::optional(static_cast<double>(numbers[source.dimension]))
+             : std::nullopt;
+}
+
+std::string text_of(const GuardSource& source, double value) {
+  const std::string name =
+      source.kind == GuardNumber::kSize
+          ? format("{}.size()[{}]", source.path, source.dimension)
+      : source.kind == GuardNumber::kStride
+          ? format("{}.stride()[{}]", source.path, source.dimension)
+      : source.kind == GuardNumber::kOffset ? source.path + ".storage_offset()"
+                                            : source.path;
+  return format("{} is {}", name, value);
+}
+
+[[noreturn]] void refuse(
+    const std::string& text,
+    const GuardExpression& expression,
+    const std::vector<double>& values) {
+  std::vector<std::string> sizes;
+  sizes.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sizes.push_back(text_of(expression.sources()[i], values[i]));
+  }
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "program.run",
+       .message = format(
+           "the program is right for inputs with {} only; {}",
+           text,
+           join(sizes, ", ")),
+       .hint = "the net may take another branch for these sizes: export it "
+               "with inputs of such sizes, too; ProgramOptions::check_guards "
+               "= false runs this branch all the same",
+       .detail = "E_PROGRAM_INPUT"});
+}
+
+} // namespace
+
+InputGuards::InputGuards(
+    const std::vector<std::string>& texts,
+    const std::vector<std::string>& names) {
+  for (const std::string& text : texts) {
+    auto expression = GuardExpression::parse(text);
+    std::vector<std::size_t> inputs;
+    if (expression) {
+      for (const GuardSource& source : expression->sources()) {
+        if (const auto input = input_at(names, source.path)) {
+          inputs.push_back(*input);
+        }
+      }
+    }
+    if (!expression || inputs.size() < expression->sources().size()) {
+      unread_.push_back(text);
+    } else if (!expression->is_of_small_sizes()) {
+      guards_.push_back({text, *std::move(expression), std::move(inputs)});
+    }
+  }
+}
+
+void InputGuards::check(const std::vector<c10::IValue>& inputs) const {
+  std::vector<double> values;
+  for (const Guard& guard : guards_) {
+    values.clear();
+    for (std::size_t i = 0; i < guard.inputs.size(); ++i) {
+      const auto number =
+          number_of(guard.expression.sources()[i], inputs[guard.inputs[i]]);
+      values.push_back(
+          number.value_or(std::numeric_limits<double>::quiet_NaN()));
+    }
+    const double result = guard.expression.evaluate(values);
+    if (!(result != 0)) {
+      refuse(guard.text, guard.expression, values);
+    }
+  }
+}
+
+} // namespace lockstep::program

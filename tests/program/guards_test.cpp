@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Conditions between sizes, compared with Python's.
+#include <functional>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <torch/types.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/internal/numbers.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/program/internal/guard_expression.h"
+#include "lockstep/program/program.h"
+#include "tests/support/python.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep {
+namespace {
+
+using program::GuardExpression;
+using program::GuardSource;
+
+// "9x4"
+at::Tensor ones(const std::string& shape) {
+  std::vector<std::int64_t> sizes;
+  for (const std::string& size : split(shape, 'x')) {
+    sizes.push_back(parse_number<std::int64_t>(size).value());
+  }
+  return torch::ones(sizes);
+}
+
+ProgramArguments
+arguments_of(const std::string& net, const at::Tensor& x, const at::Tensor& y) {
+  if (net == "groups") {
+    return {.args = {x, ProgramValue::dict({{"y", y}})}};
+  }
+  return net == "halves" ? ProgramArguments{.args = {x}, .kwargs = {{"y", y}}}
+                         : ProgramArguments{.args = {x, y}};
+}
+
+TEST(Guards, RefuseWhatPythonRefuses) {
+  const test::ScratchDir folder;
+  std::map<std::string, Program> nets;
+  std::map<std::string, int> refused;
+  for (const std::string& line :
+       test::python_lines("program_guards.py", {folder.path()})) {
+    const auto cells = split(line, '|');
+    const auto [place, is_new] = nets.try_emplace(cells[0], nullptr);
+    Program& net = place->second;
+    if (is_new) {
+      net = load_program(folder / (cells[0] + ".pt2"));
+    }
+    std::string verdict = "runs";
+    try {
+      net->forward(arguments_of(cells[0], ones(cells[1]), ones(cells[2])));
+    } catch (const Exception& error) {
+      EXPECT_EQ(error.error().detail, "E_PROGRAM_INPUT");
+      verdict = "refuses";
+    }
+    EXPECT_EQ(verdict, cells[3]) << line;
+    refused[cells[0]] += verdict == "refuses" ? 1 : 0;
+  }
+  EXPECT_EQ(refused.size(), 4U);
+}
+
+TEST(Guards, NameTheConditionAndTheSizes) {
+  const test::ScratchDir folder;
+  test::python_lines("program_guards.py", {folder.path()});
+  Program net = load_program(folder / "area.pt2");
+  try {
+    net->forward(
+        ProgramArguments{.args = {torch::ones({6, 8}), torch::ones({3})}});
+    ADD_FAILURE() << "no error";
+  } catch (const Exception& error) {
+    EXPECT_EQ(
+        error.error().message,
+        "the program is right for inputs with L['x'].size()[1]*L['x'].size()[0]"
+        " <= 40 only; x.size()[1] is 8, x.size()[0] is 6");
+  }
+}
+
+TEST(Guards, AreSwitchedOffByTheProgram) {
+  const test::ScratchDir folder;
+  test::python_lines("program_guards.py", {folder.path()});
+  Program net = load_program(folder / "area.pt2", {.check_guards = false});
+  const ProgramArguments large{.args = {torch::ones({6, 8}), torch::ones({3})}};
+  EXPECT_EQ(net->forward(large).tensor().sum().item<float>(), 6 * 8 * 4);
+}
+
+TEST(GuardExpression, IsPythons) {
+  const std::string size = "L['x'].size()[";
+  const std::vector<std::string> texts{
+      "1 + 2*3 - 4",
+      "-7 // 2",
+      "-7 % 3",
+      "7 % -3",
+      "7.5 // -2",
+      "2**3**2",
+      "-2**2",
+      "2**-1",
+      "7/2",
+      "(1 + 2)*3",
+      "max(1, 5, 3) - min(4, 2)",
+      "abs(-3) + math.floor(-2.5) + math.ceil(2.1) + math.trunc(-2.7)",
+      "math.sqrt(2) + torch._sym_sqrt(9) + torch.sym_float(3)/2",
+      "1 < 2 and not 2 < 1",
+      "1 > 2 or 3 != 4 and 2 <= 2",
+      "not 1 == 1 or 5 >= 6",
+      "math.inf > 1e30",
+      "True == 1",
+      size + "0]*" + size + "1] % 4 == 2",
+      "(" + size + "0] // 4) + L['x'].stride()[0]",
+      "L['x'].storage_offset() + " + size + "2]"};
+  std::vector<std::string> args{"-"};
+  args.insert(args.end(), texts.begin(), texts.end());
+  const auto expected = test::python_lines("program_guards.py", args);
+  ASSERT_EQ(expected.size(), texts.size());
+  const std::vector<double> sizes{6, 9, 1};
+  const std::vector<double> strides{9, 1, 1};
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto expression = GuardExpression::parse(texts[i]);
+    ASSERT_TRUE(expression) << texts[i];
+    std::vector<double> values;
+    for (const GuardSource& source : expression->sources()) {
+      EXPECT_EQ(source.path, "x");
+      values.push_back(
+          source.kind == program::GuardNumber::kSize ? sizes[source.dimension]
+          : source.kind == program::GuardNumber::kStride
+              ? strides[source.dimension]
+              : 0.0);
+    }
+    EXPECT_EQ(expression->evaluate(values), parse_number<double>(expected[i]))
+        << texts[i];
+  }
+}
+
+TEST(GuardExpression, OtherTextsAreNone) {
+  const std::string deep(100'000, '(');
+  for (const std::string& text :
+       {std::string(),
+        std::string("1 +"),
+        std::string("1 < 2 < 3"),
+        std::string("(1"),
+        std::string("1)"),
+        std::string("L"),
+        std::string("L['x'"),
+        std::string("L['x].size()[0]"),
+        std::string("L[0].size()[0]"),
+        std::string("L['x'].size()"),
+        std::string("L['x'].size()[-1]"),
+        std::string("L['x'].size()[99999999999999999999]"),
+        std::string("L['x'].data_ptr() == 0"),
+        std::string("os.system('x')"),
+        std::string("max()"),
+        std::string("1 and"),
+        deep,
+        std::string(100'000, '-') + "1"}) {
+    EXPECT_FALSE(GuardExpression::parse(text)) << text.substr(0, 40);
+  }
+}
+
+TEST(GuardExpression, ADivisionByZeroHoldsNowhere) {
+  for (const char* text :
+       {"1 // 0 == 0", "1 % 0 != 0", "1 / 0 >= 0", "not 1 % 0 == 0 and 0"}) {
+    EXPECT_EQ(GuardExpression::parse(text)->evaluate({}), 0.0) << text;
+  }
+}
+
+TEST(GuardExpression, KnowsThoseOfSmallSizes) {
+  for (const char* text :
+       {"L['x'].size()[0] != 1",
+        "L['x'].size()[0] >= 2",
+        "L['x'].size()[0] > 0"}) {
+    EXPECT_TRUE(GuardExpression::parse(text)->is_of_small_sizes()) << text;
+  }
+  for (const char* text :
+       {"L['x'].size()[0] != 2",
+        "L['x'].size()[0] >= 3",
+        "L['x'].size()[0] // 3 != 1",
+        "L['x'].size()[0] <= 1"}) {
+    EXPECT_FALSE(GuardExpression::parse(text)->is_of_small_sizes()) << text;
+  }
+}
+
+} // namespace
+} // namespace lockstep
