@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli_train/command_flags.h"
 #include "cli_train/commands.h"
@@ -25,7 +27,7 @@ constexpr std::string_view kDataAbout =
     "Shows what 'lockstep train --data DIR' reads: counts of each class, "
     "sizes,\n"
     "mean and std, damaged files, and files that are in both parts. All\n"
-    "samples are read once.";
+    "samples are read once. Exits with 0, or as the worst damaged sample says.";
 
 /// Units: pixels of both sides that the sheet's images of files have.
 constexpr std::int64_t kSheetSize = 128;
@@ -42,6 +44,15 @@ double val_share(const CommandFlags& flags) {
         escape(text)));
   }
   return *share;
+}
+
+// That of the worst damaged sample.
+int status_of(const std::vector<Error>& problems) {
+  int status = 0;
+  for (const Error& error : problems) {
+    status = std::max(status, error_info(error.code).exit_code);
+  }
+  return status;
 }
 
 } // namespace
@@ -84,7 +95,7 @@ int data_command(Arguments args) {
   print(
       flags.has("--json") ? data_json(report).dump() + "\n"
                           : data_text(report));
-  return 0;
+  return status_of(report.facts.problems);
 }
 
 } // namespace lockstep::cli_train

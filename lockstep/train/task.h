@@ -179,11 +179,13 @@ struct Task {
 };
 
 /// One class for a sample: outputs [N, classes], targets [N] int64. Measures
-/// top1 and top5. `class_weights` as `cross_entropy` has them; the loss of a
-/// test has none.
+/// top1, and top5 unless `num_classes` says that it is always 100.
+/// `class_weights` as `cross_entropy` has them; the loss of a test has none.
+/// `num_classes`: 0 if it is not known.
 Task classification(
     double label_smoothing = 0.0,
-    const std::vector<double>& class_weights = {});
+    const std::vector<double>& class_weights = {},
+    std::int64_t num_classes = 0);
 
 /// A class for each pixel: outputs [N, classes, H, W], targets [N, H, W] int64,
 /// of which `ignore_index` is not counted. Measures miou, dice and pixel_acc.

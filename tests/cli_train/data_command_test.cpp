@@ -69,7 +69,7 @@ TEST_F(DataCommand, TellsWhatAFolderHolds) {
   put_animals();
   const std::string folder = dir_ / "animals";
   EXPECT_EQ(
-      output({folder}),
+      output({folder}, 3),
       folder + ": folder\n" +
           "                  training        test\n"
           "  samples                7           2\n"
@@ -89,7 +89,7 @@ TEST_F(DataCommand, TellsWhatAFolderHolds) {
 
 TEST_F(DataCommand, AnswersInJson) {
   put_animals();
-  const json document = json::parse(output({dir_ / "animals", "--json"}));
+  const json document = json::parse(output({dir_ / "animals", "--json"}, 3));
   EXPECT_EQ(test::violation_of_its_schema(document), "");
   const json& result = document["result"];
   EXPECT_EQ(result["classes"], json({"cat", "\u732b"}));

@@ -26,8 +26,8 @@ using ::testing::Not;
 /// Points on a line, with the number of the point's half as target.
 class Points : public Dataset {
  public:
-  explicit Points(std::int64_t size, bool has_targets = true)
-      : size_(size), has_targets_(has_targets) {}
+  explicit Points(std::int64_t size, std::int64_t classes = 2)
+      : size_(size), classes_(classes) {}
   [[nodiscard]] std::int64_t size() const override {
     return size_;
   }
@@ -35,7 +35,7 @@ class Points : public Dataset {
     return {3};
   }
   [[nodiscard]] std::int64_t num_classes() const override {
-    return has_targets_ ? 2 : 0;
+    return classes_;
   }
   void read(
       std::span<const std::int64_t> indices,
@@ -47,15 +47,15 @@ class Points : public Dataset {
       images[3 * i] = x;
       images[3 * i + 1] = x * x;
       images[3 * i + 2] = 1.0F;
-      if (has_targets_) {
-        targets.classes[i] = x > 0 ? 1 : 0;
+      if (classes_ > 0) {
+        targets.classes[i] = x > 0 ? classes_ - 1 : 0;
       }
     }
   }
 
  private:
   std::int64_t size_;
-  bool has_targets_;
+  std::int64_t classes_;
 };
 
 struct Net : torch::nn::Module {
@@ -131,7 +131,7 @@ TEST_F(OwnPartsTest, DataWithoutTestDataAreNotTestedOnOthers) {
                              "train_loss")),
           Each(Not(HasSubstr("Test:")))));
   const auto cells = split(rows("results.csv").back(), ',');
-  EXPECT_THAT(cells[5] + cells[6] + cells[7], "") << "val_loss to val_top5";
+  EXPECT_THAT(cells[5] + cells[6], "") << "val_loss and val_top1";
   EXPECT_THAT(get("run", "metrics.jsonl"), HasSubstr(R"("val_loss":null)"));
   const ckpt::Value best = checkpoint("run", kBestFile);
   const auto lowest =
@@ -163,7 +163,7 @@ TEST_F(OwnPartsTest, TestDataAloneAreForATestOnly) {
 
 TEST_F(OwnPartsTest, DataWithoutTargetsNeedALossOfTheirOwn) {
   OwnParts own = parts();
-  own.train_data = std::make_shared<Points>(64, /*has_targets=*/false);
+  own.train_data = std::make_shared<Points>(64, /*classes=*/0);
   own.test_data = nullptr;
   EXPECT_EQ(refused(config("run"), own).detail, "E_TASK");
   own.task.loss = [](const at::Tensor& outputs, const at::Tensor& targets) {
@@ -359,6 +359,31 @@ TEST_F(OwnPartsTest, SettingsWithoutEffectAreTold) {
       AllOf(
           Contains(HasSubstr("--label-smoothing has no effect")),
           Contains(HasSubstr("--augment has no effect"))));
+}
+
+TEST_F(OwnPartsTest, OneClassIsTold) {
+  OwnParts own = parts();
+  own.train_data = own.test_data = std::make_shared<Points>(64, 1);
+  RecordingLog log;
+  train(config("run"), {.log = &log, .own = own});
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      Contains(HasSubstr("the data have one class")));
+}
+
+TEST_F(OwnPartsTest, FewClassesHaveNoTop5) {
+  OwnParts own = parts();
+  const TrainResult two = train(config("two"), {.own = own});
+  EXPECT_EQ(two.test.value().metrics.size(), 1U);
+  own.train_data = own.test_data = std::make_shared<Points>(64, 6);
+  struct Six : Net {
+    torch::nn::Linear all = replace_module("last", torch::nn::Linear(8, 6));
+    at::Tensor forward(const at::Tensor& x) {
+      return all->forward(torch::tanh(first->forward(x)));
+    }
+  };
+  own.model = std::make_shared<Six>();
+  EXPECT_TRUE(train(config("six"), {.own = own}).test->metric("top5"));
 }
 
 } // namespace

@@ -96,6 +96,12 @@ void open_data(Setup& setup, const RunStart& start, const OwnParts& own) {
             .workers = config.workers,
             .pin_memory = setup.devices.front().is_cuda()});
   };
+  if (train->num_classes() == 1 && !config.test_only) {
+    setup.lines.push_back(
+        {.level = LogLevel::kWarning,
+         .text = "the data have one class: a net that always says it is right, "
+                 "and nothing else is learned"});
+  }
   if (config.sampler == "balanced" && !config.test_only) {
     setup.sample_weights = balanced_sample_weights(*train, setup.train_samples);
   }

@@ -67,7 +67,10 @@ constexpr std::array kEntries{
         "a class for each sample",
         MetricTask::kOneLabel,
         [](const TaskContext& context) {
-          return classification(context.label_smoothing, context.class_weights);
+          return classification(
+              context.label_smoothing,
+              context.class_weights,
+              outputs_of(context.data));
         }},
     Entry{
         "segmentation",
@@ -238,12 +241,16 @@ BestBy Task::best_by(bool has_test) const {
 
 Task classification(
     double label_smoothing,
-    const std::vector<double>& class_weights) {
+    const std::vector<double>& class_weights,
+    std::int64_t num_classes) {
+  const bool has_top5 = num_classes == 0 || num_classes > 5;
   Task task{
       .name = "classification",
       .loss = cross_entropy(label_smoothing, kNotCounted, class_weights),
       .test_loss = cross_entropy(),
-      .metrics = {accuracy({1, 5}, {.ignore_index = kNotCounted})},
+      .metrics = {accuracy(
+          has_top5 ? std::vector<std::int64_t>{1, 5} : std::vector{1L},
+          {.ignore_index = kNotCounted})},
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
   task.divisor = weighted_divisor(class_weights);
   return task;
