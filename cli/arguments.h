@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 
 namespace CLI {
 class App;

@@ -15,6 +15,7 @@
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::cli {
 namespace {

@@ -20,6 +20,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::cli {

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/reading_flags.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::cli {
 namespace {

@@ -15,8 +15,8 @@
 #include "cli/output.h"
 #include "cli/tensor_export.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {

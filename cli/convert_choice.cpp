@@ -8,6 +8,7 @@
 #include "cli/target.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/walk.h"
 

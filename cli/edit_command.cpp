@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::cli {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/target.h"
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/edit.h"
 
 namespace lockstep::cli {

@@ -11,6 +11,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/scan.h"
 
 namespace lockstep::cli {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/json.h"
-#include "lockstep/base/result.h"
 
 namespace CLI {
 class App;

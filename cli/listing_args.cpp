@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/print.h"
 
 namespace lockstep::cli {

@@ -6,7 +6,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::cli {
 namespace {

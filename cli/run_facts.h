@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
-#include "lockstep/base/result.h"
 
 namespace lockstep::cli {
 

@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {

@@ -13,9 +13,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/json.h"
-#include "lockstep/base/result.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
 

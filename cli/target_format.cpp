@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::cli {
 namespace {

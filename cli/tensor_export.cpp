@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "cli/output.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::cli {
 

@@ -8,6 +8,7 @@
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"

@@ -4,7 +4,7 @@
 #include "fuzz/exercise.h"
 #include "fuzz/targets.h"
 #include "lockstep/ckpt/core/storage_class.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 
 namespace lockstep::fuzz {
 namespace {

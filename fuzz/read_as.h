@@ -3,6 +3,7 @@
 // One row of the formats, fuzzed.
 #pragma once
 
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/load.h"
 
 namespace lockstep::fuzz {

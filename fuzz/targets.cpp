@@ -3,6 +3,7 @@
 
 #include "fuzz/read_as.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::fuzz {
 namespace {

@@ -124,6 +124,15 @@ void raise(Error error) {
 
 namespace internal {
 
+void ErrorDeleter::operator()(Error* error) const noexcept {
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): the deleter of ErrorPtr
+  delete error;
+}
+
+ErrorPtr make_error_ptr(Error error) {
+  return ErrorPtr(new Error(std::move(error)));
+}
+
 void check_failed(const char* expression, const char* file, int line) {
   raise(
       {.code = ErrorCode::kInternal,

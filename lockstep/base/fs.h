@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 
 namespace lockstep {
 

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What every reader gives: the value tree of a checkpoint and the facts of its
-// file.
+// file. How a file is opened and written. What it may ask for: bounds, and the
+// same as a table, from which flags, `lockstep ckpt limits` and the documents
+// are made.
+//   for (const LimitInfo& row : limit_table()) { limits.*row.member ... }
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/fs.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
@@ -111,3 +119,133 @@ struct Checkpoint {
 /// over a tree that is gone.
 template <>
 inline constexpr bool lockstep::kNamesResult<lockstep::ckpt::Checkpoint> = true;
+
+namespace lockstep::ckpt {
+
+/// What the pickles of one file have read and made so far. Units: bytes.
+struct MadeBytes {
+  std::uint64_t read = 0;
+  std::uint64_t made = 0;
+};
+/// Bytes in memory that a pickle may make of each of its bytes.
+inline constexpr std::uint64_t kMadePerByte = 16;
+
+/// Bounds on what a file may ask for; beyond them it is refused (kUnsafe).
+struct Limits {
+  /// Units: bytes of one pickle.
+  std::uint64_t max_pickle_bytes = 256ULL << 20;
+  std::uint64_t max_opcodes = 50'000'000;
+  std::uint64_t max_nodes = 20'000'000;
+  std::uint64_t max_depth = 1000;
+  std::uint64_t max_records = 1'000'000;
+  /// Size of an inflated record against its size in the file.
+  std::uint64_t max_ratio = 200;
+  /// Units: bytes that a view may repeat beyond those of its storage, where its
+  /// elements are read.
+  std::uint64_t max_expanded_bytes = 64ULL << 20;
+  /// Units: bytes that the values of a file's pickles may take beyond
+  /// `kMadePerByte` for each byte of the pickles: names, copies, nodes.
+  std::uint64_t max_made_bytes = 64ULL << 20;
+  /// Read archives whose records lie in no folder (else E_ROOT).
+  bool allow_no_root = false;
+  /// Where the pickles of one file count together: `load` and `scan` start it.
+  /// Null: each counts by itself. Threads: one at a time.
+  std::shared_ptr<MadeBytes> made = {};
+};
+
+/// One bound that can be changed.
+struct LimitInfo {
+  /// "max-pickle-bytes": the flag without its dashes.
+  std::string_view name = {};
+  /// "bytes", "levels".
+  std::string_view unit = {};
+  std::string_view help = {};
+  std::uint64_t Limits::*member = nullptr;
+};
+
+/// All rows, in the order of `Limits`.
+std::span<const LimitInfo> limit_table();
+
+/// A bound that no flag changes.
+struct FixedLimit {
+  std::string_view name = {};
+  std::string_view unit = {};
+  std::string_view help = {};
+  std::uint64_t value = 0;
+};
+
+std::span<const FixedLimit> fixed_limits();
+
+/// `limits` without the bounds on what a small file may expand to: deflated
+/// records, views that repeat their bytes.
+Limits expanding(Limits limits);
+
+// How a checkpoint is opened and written.
+
+class FolderFacts;
+
+/// How a checkpoint is opened.
+struct LoadOptions {
+  /// Map the file and alias tensors (fast). Off: read tensors when asked for,
+  /// for files that somebody else may change meanwhile. A mapped file must keep
+  /// its length while a tensor of it lives: to touch bytes that were cut off
+  /// ends the process with SIGBUS, as with `torch.load(mmap=True)`. Files that
+  /// are replaced by a rename, as `save` does, are safe. The commands of
+  /// `lockstep` map nothing.
+  bool use_mmap = true;
+  /// Compare the CRC of a record when its bytes are first asked for.
+  bool check_crc = true;
+  Limits limits = {};
+  /// The order of the bytes in zip checkpoints that do not say it, as those of
+  /// torch before 2.1; without it, little. Where a file says another, the file
+  /// is right, and the warning W_BYTEORDER tells of it.
+  std::optional<std::endian> byteorder = {};
+  /// Refuse files with names outside the allow list of PyTorch's safe loader
+  /// (kUnsafe, E_UNSAFE_GLOBAL). Off: such values become `Object` nodes;
+  /// nothing is executed either way.
+  bool refuse_unknown_globals = false;
+  /// Refuse files with any warning: the first becomes the error.
+  bool strict = false;
+  /// What loads of several files share of what lies beside them
+  /// (`make_folder_facts`): each index and each shard's header is read once.
+  /// Not for folders that change meanwhile. Null: each load looks by itself.
+  /// Threads: one at a time.
+  std::shared_ptr<FolderFacts> beside = {};
+};
+
+/// How a checkpoint is written.
+struct SaveOptions {
+  /// What `lockstep ckpt convert --to` takes: "pt", "pt-legacy", "libtorch",
+  /// "safetensors", "npz", "dcp".
+  std::string format = "pt";
+  /// Top folder; empty: file name without its last extension, as PyTorch.
+  std::string archive_name = {};
+  bool durable = true;
+  /// Off: refuse (kIo, E_EXISTS) a path where something is, at the latest when
+  /// the new file gets its name; of a checkpoint of several files, each.
+  bool replace = true;
+  /// Formats without views (safetensors, npz): write tensors that share memory
+  /// once each. Off: they are refused.
+  bool clone_views = false;
+  /// Units: bytes that views of all tensors may repeat beyond those of their
+  /// storages, in formats without views (`Limits::max_expanded_bytes`).
+  std::uint64_t max_expanded_bytes = Limits().max_expanded_bytes;
+  /// Units: bytes of tensors in one file; more go to further files with an
+  /// index (safetensors). 0: one file.
+  std::uint64_t shard_bytes = 0;
+  /// Storages that lie in an open zip checkpoint (`LoadOptions::use_mmap` off)
+  /// are copied by the kernel, with the CRC stored there: fast, and damage
+  /// stays visible to those who check, but is not noticed now.
+  bool reuse_checksums = false;
+  /// Records to write beside the value (`FormatWriter::keeps_records`: pt).
+  /// Names that PyTorch's own records have are refused (E_NAME).
+  std::vector<ExtraRecord> extra_records = {};
+  /// Off: no record tells the byte order (pt), so that a file of unknown order
+  /// does not claim one after an edit.
+  bool byteorder_record = true;
+  /// The lock of the target, where the caller holds it (`lock_for_edit`).
+  /// Without it `save` locks a folder that it writes by itself.
+  const PathLock* lock = nullptr;
+};
+
+} // namespace lockstep::ckpt

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/json.h"
-#include "lockstep/base/result.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/value.h"
 

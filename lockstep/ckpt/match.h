@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/edit.h"
 
 namespace lockstep::ckpt {

@@ -20,10 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/value_parts.h"
-#include "lockstep/ckpt/value_ref.h"
 
 namespace lockstep::ckpt {
 

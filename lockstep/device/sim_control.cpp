@@ -16,6 +16,7 @@
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/internal/plugin.h"
+#include "lockstep/device/internal/sim_plugin.h"
 
 namespace lockstep {
 namespace {

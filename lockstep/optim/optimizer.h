@@ -21,6 +21,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -35,7 +36,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "lockstep/base/workers.h"
 #include "lockstep/ckpt/value.h"
 
 namespace torch::nn {
@@ -43,6 +43,20 @@ class Module;
 } // namespace torch::nn
 
 namespace lockstep {
+
+/// Threads that one part of a program owns and lends to another, so that the
+/// machine is not shared by two pools:
+///   optimizer.use_workers(model->group().workers());
+/// Without `run` there are none and the caller works alone.
+struct Workers {
+  using Task = std::function<void(std::size_t)>;
+  /// How many tasks can run at the same time.
+  std::size_t count = 1;
+  /// Runs task(0) .. task(tasks - 1), `tasks` <= `count`, at the same time,
+  /// some of them perhaps in the calling thread, and waits for all. Errors:
+  /// rethrows what the lowest failing task threw.
+  std::function<void(std::size_t tasks, const Task& task)> run = {};
+};
 
 /// Name and value of one option: {"lr", 0.1}.
 using NamedOption = std::pair<std::string, ckpt::Value>;

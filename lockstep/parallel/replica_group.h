@@ -16,7 +16,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include "lockstep/base/workers.h"
+#include "lockstep/optim/optimizer.h"
 #include "lockstep/parallel/intra_op_threads.h"
 #include "lockstep/parallel/options.h"
 #include "lockstep/parallel/traffic.h"

@@ -9,7 +9,7 @@
 
 #include <c10/core/Device.h>
 
-#include "lockstep/base/sim_plugin.h"
+#include "lockstep/device/internal/sim_plugin.h"
 
 namespace lockstep::sim {
 

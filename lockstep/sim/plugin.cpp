@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The plugin's door: base/sim_plugin.h says what each function does. Nothing is
-// registered by loading the library; `start` does it.
+// The plugin's door: device/internal/sim_plugin.h says what each function does.
+// Nothing is registered by loading the library; `start` does it.
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceType.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
-#include "lockstep/base/sim_plugin.h"
+#include "lockstep/device/internal/sim_plugin.h"
 #include "lockstep/sim/allocator.h"
 #include "lockstep/sim/devices.h"
 #include "lockstep/sim/guard.h"

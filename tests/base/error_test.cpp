@@ -11,7 +11,6 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/errno_error.h"
-#include "lockstep/base/result.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {

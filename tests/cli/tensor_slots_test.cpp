@@ -11,7 +11,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/core/format.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "tests/cli/command_test.h"
 
 namespace lockstep::test {

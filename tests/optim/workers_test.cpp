@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Borrowed threads change who computes, never what.
-#include "lockstep/base/workers.h"
-
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -15,6 +13,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/sgd.h"
 #include "tests/optim/support.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 
 namespace lockstep {
 

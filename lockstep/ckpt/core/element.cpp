@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace {

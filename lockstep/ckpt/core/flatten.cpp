@@ -7,8 +7,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 
 namespace lockstep::ckpt {
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <limits>
 
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt::internal {
 

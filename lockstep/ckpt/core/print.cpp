@@ -9,7 +9,7 @@
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
-#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace {

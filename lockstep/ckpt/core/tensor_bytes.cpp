@@ -4,7 +4,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -12,11 +12,12 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/unread_array.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/load/diagnose.h"
+#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt::internal {

@@ -8,7 +8,7 @@
 
 #include "lockstep/ckpt/core/numpy_dtype.h"
 #include "lockstep/ckpt/core/read_le.h"
-#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace {

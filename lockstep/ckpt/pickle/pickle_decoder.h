@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
-#include "lockstep/base/result.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 
 namespace lockstep::ckpt {

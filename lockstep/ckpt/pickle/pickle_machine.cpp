@@ -4,8 +4,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
 #include "lockstep/ckpt/pickle/stack_machine.h"
 #include "lockstep/ckpt/pickle/tree_builder.h"

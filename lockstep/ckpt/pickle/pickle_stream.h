@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 
 namespace lockstep::ckpt {
 

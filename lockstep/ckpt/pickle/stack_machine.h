@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
-#include "lockstep/base/result.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/memo_reads.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/made_bytes.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
 

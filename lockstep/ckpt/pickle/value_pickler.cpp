@@ -7,8 +7,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/storage_class.h"
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/text_codec.h"
 
 namespace lockstep::ckpt::internal {

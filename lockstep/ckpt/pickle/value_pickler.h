@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_output.h"
 
 namespace lockstep::ckpt::internal {

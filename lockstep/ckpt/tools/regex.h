@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 
 struct pcre2_real_code_8;
 

@@ -20,7 +20,6 @@
 
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
 

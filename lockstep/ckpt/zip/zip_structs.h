@@ -16,8 +16,8 @@
 #include <tuple>
 #include <type_traits>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
-#include "lockstep/base/result.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/core/read_le.h"
 

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::internal {

@@ -28,17 +28,17 @@ constexpr const char* kLibrary = "libnccl.so.2";
 
 // NCCL 2's C interface, by its documentation ("NCCL API", docs.nvidia.com):
 // functions return 0 or a number that ncclGetErrorString explains.
-using Status = int;
+using NcclStatus = int;
 using Communicator = void*;
 constexpr int kSum = 0;
 
 struct Library {
-  Status (*comm_init_all)(Communicator*, int, const int*) = nullptr;
-  Status (*comm_destroy)(Communicator) = nullptr;
-  Status (*group_start)() = nullptr;
-  Status (*group_end)() = nullptr;
+  NcclStatus (*comm_init_all)(Communicator*, int, const int*) = nullptr;
+  NcclStatus (*comm_destroy)(Communicator) = nullptr;
+  NcclStatus (*group_start)() = nullptr;
+  NcclStatus (*group_end)() = nullptr;
   // From, to (used on the root only), elements, type, operation, root.
-  Status (*reduce)(
+  NcclStatus (*reduce)(
       const void*,
       void*,
       std::size_t,
@@ -47,7 +47,7 @@ struct Library {
       int,
       Communicator,
       void* stream) = nullptr;
-  const char* (*error_string)(Status) = nullptr;
+  const char* (*error_string)(NcclStatus) = nullptr;
 };
 
 struct TypeNumber {
@@ -165,7 +165,7 @@ struct NcclReduce::Impl {
   Library library = {};
   std::vector<Communicator> communicators = {};
 
-  void check(Status status, const char* what) const {
+  void check(NcclStatus status, const char* what) const {
     if (status != 0) {
       unavailable(
           format("{} failed: {}", what, library.error_string(status)),
@@ -206,7 +206,7 @@ void NcclReduce::Impl::queue(
     const Tensors& sums) const {
   const std::vector<c10::Stream> streams = current_streams(devices);
   check(library.group_start(), "ncclGroupStart");
-  Status failed = 0;
+  NcclStatus failed = 0;
   for (std::size_t row = 0; row < sums.size(); ++row) {
     if (!sums[row].defined()) {
       continue;
@@ -224,7 +224,7 @@ void NcclReduce::Impl::queue(
           streams[d].native_handle());
     }
   }
-  const Status ended = library.group_end();
+  const NcclStatus ended = library.group_end();
   check(failed, "ncclReduce");
   check(ended, "ncclGroupEnd");
 }

@@ -16,7 +16,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/distributed/group/group_impl.h"
 
 namespace lockstep::dist {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/distributed/shm/exchange_texts.h"
 #include "lockstep/distributed/shm/heap.h"
 #include "lockstep/distributed/shm/room.h"

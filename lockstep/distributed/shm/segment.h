@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <span>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/internal/descriptor.h"
-#include "lockstep/base/result.h"
 
 namespace lockstep::dist::shm {
 

@@ -8,7 +8,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/distributed/shm/exchange_texts.h"
 
 namespace lockstep::dist::internal {

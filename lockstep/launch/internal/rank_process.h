@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/internal/descriptor.h"
-#include "lockstep/base/result.h"
 
 namespace lockstep::launch {
 

@@ -8,8 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "lockstep/base/workers.h"
 #include "lockstep/optim/internal/scratch.h"
+#include "lockstep/optim/optimizer.h"
 
 namespace lockstep {
 struct ParamState;

@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/elements.h"
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

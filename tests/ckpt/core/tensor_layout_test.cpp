@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"

@@ -3,8 +3,6 @@
 // Every accessor of a value x every type of value: it gives what is there, and
 // what is not there is an error in words, for a value with a name and for one
 // that ends with the statement.
-#include "lockstep/ckpt/value_ref.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,6 +14,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/value_parts.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/load/format_table.h"
+
 #include <set>
 
 #include <gmock/gmock.h>

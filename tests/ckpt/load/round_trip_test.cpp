@@ -11,6 +11,7 @@
 
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
 

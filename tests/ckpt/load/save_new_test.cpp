@@ -10,6 +10,7 @@
 #include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

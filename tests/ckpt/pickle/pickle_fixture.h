@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 
 namespace lockstep::ckpt {
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/core/storage_class.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 

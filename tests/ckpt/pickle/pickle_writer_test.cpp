@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

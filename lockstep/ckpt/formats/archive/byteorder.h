@@ -8,7 +8,6 @@
 #include <string>
 
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
 

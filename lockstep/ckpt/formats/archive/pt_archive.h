@@ -14,8 +14,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/options.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 
 namespace lockstep::ckpt::internal {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 
 namespace lockstep::ckpt::internal {

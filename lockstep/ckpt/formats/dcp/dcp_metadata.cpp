@@ -12,8 +12,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/dcp/dcp_paths.h"
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {

@@ -13,7 +13,6 @@
 
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {

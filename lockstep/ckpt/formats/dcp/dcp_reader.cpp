@@ -7,11 +7,11 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/file_name.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/dcp/dcp.h"
 #include "lockstep/ckpt/formats/dcp/dcp_chunks.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/formats/dcp/dcp_tree.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {

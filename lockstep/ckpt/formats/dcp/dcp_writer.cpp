@@ -12,11 +12,11 @@
 #include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/core/new_names.h"
 #include "lockstep/ckpt/core/save_error.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/dcp/dcp.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {

@@ -10,11 +10,11 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/dcp/dcp.h"
 #include "lockstep/ckpt/formats/dcp/dcp_chunks.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/saved_offsets.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace {

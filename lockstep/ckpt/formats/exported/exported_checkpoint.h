@@ -9,9 +9,9 @@
 #include <string>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
-#include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
 

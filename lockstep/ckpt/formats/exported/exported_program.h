@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/formats/exported/exported_graph.h"
-#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {

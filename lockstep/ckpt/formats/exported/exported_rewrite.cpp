@@ -11,9 +11,9 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/made_source.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/exported/exported_checkpoint.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/json_scanner.h"
-#include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt::internal {
 

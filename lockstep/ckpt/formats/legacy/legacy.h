@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/ckpt/format.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {

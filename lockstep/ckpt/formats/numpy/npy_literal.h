@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/core/numpy_dtype.h"
 
 namespace lockstep::ckpt::internal {

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "lockstep/base/fs.h"
-#include "lockstep/ckpt/format.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/zip/serialization_id.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::ckpt::internal {
 

@@ -6,7 +6,7 @@
 
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/ckpt/format.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 

@@ -13,9 +13,8 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/formats/safetensors/folder_facts.h"
-#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {

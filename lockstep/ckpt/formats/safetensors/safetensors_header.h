@@ -14,7 +14,6 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_dtype.h"
-#include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
 

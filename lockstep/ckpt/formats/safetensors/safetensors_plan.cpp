@@ -7,10 +7,10 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/core/save_error.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/state_metadata.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {

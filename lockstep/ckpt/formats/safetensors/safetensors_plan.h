@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_dtype.h"
-#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt::internal {

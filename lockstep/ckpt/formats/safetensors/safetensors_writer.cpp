@@ -5,10 +5,10 @@
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_le.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_plan.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace internal {

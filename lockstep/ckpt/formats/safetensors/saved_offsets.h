@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/core/format.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
 
 namespace lockstep::ckpt {

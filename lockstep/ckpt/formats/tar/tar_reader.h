@@ -5,7 +5,7 @@
 // general: that is only a name. For `load`.
 #pragma once
 
-#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/core/format.h"
 
 namespace lockstep::ckpt {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/result.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/base/error.h"
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::ckpt::internal {
 

@@ -11,7 +11,7 @@
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/torchscript/script_pickler.h"
 #include "lockstep/ckpt/formats/torchscript/script_types.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 
 namespace lockstep::ckpt {
 namespace {

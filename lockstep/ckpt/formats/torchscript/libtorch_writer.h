@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/walk.h"
 

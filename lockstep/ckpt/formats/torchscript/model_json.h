@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 

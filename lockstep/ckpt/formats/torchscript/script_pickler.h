@@ -12,7 +12,7 @@
 
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/formats/torchscript/script_classes.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_output.h"
 
 namespace lockstep::ckpt::internal {

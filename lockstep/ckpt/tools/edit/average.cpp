@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/edit.h"
-#include "lockstep/ckpt/elements.h"
-#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tools/edit/float_cast.h"
 #include "lockstep/ckpt/walk.h"
 

@@ -9,7 +9,7 @@
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/edit.h"
-#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tools/edit/float_cast.h"
 #include "lockstep/ckpt/walk.h"
 

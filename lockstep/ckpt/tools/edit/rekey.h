@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/edit.h"
 
 namespace lockstep::ckpt::internal {

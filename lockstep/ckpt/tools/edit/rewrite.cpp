@@ -7,6 +7,7 @@
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::ckpt {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
 

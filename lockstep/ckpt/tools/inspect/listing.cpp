@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tools/regex.h"
 #include "lockstep/ckpt/walk.h"
 

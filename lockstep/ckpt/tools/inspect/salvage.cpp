@@ -10,7 +10,7 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/inspect.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/tools/inspect/remains.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_listed.h"

@@ -7,11 +7,12 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tools/edit/wrapper_prefix.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"

@@ -6,6 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/print.h"
 
 namespace lockstep::ckpt {

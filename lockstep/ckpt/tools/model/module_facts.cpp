@@ -5,6 +5,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tools/optim/optim_kinds.h"
 
 namespace lockstep::ckpt::internal {

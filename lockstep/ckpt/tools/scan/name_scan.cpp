@@ -11,9 +11,9 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/storage_class.h"
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/dangerous_names.h"
 #include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
 namespace lockstep::ckpt::internal {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/tools/scan/array_wrapper.h"
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"

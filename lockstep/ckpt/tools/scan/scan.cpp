@@ -16,6 +16,7 @@
 #include "lockstep/ckpt/formats/tar/tar_header.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/diagnose.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 

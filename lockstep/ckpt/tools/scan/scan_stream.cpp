@@ -13,8 +13,8 @@
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/dangerous_names.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/text_codec.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 

@@ -16,7 +16,7 @@
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
-#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/tools/scan/scan_program.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_recover.h"

@@ -9,8 +9,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
 

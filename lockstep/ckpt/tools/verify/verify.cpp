@@ -14,6 +14,7 @@
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_reader.h"

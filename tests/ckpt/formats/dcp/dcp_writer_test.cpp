@@ -8,6 +8,7 @@
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/support/scratch_dir.h"

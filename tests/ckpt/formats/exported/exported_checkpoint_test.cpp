@@ -12,6 +12,7 @@
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/verify.h"

@@ -7,6 +7,7 @@
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"

@@ -8,6 +8,7 @@
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"

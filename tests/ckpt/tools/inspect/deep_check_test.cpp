@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/tensor.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

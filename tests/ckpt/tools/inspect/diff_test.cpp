@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/core/quantizer.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/tensor.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

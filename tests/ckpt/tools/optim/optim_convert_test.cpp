@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/memory_fs.h"
-#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
 

@@ -10,9 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/result.h"
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {

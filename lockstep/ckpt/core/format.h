@@ -12,7 +12,6 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/walk.h"
 
