@@ -14,8 +14,8 @@
 
 #include "bench/serve.h"
 #include "lockstep/base/internal/numbers.h"
-#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/data/registry.h"
 #include "lockstep/data/samplers.h"
 
 namespace {

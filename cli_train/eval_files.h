@@ -8,7 +8,7 @@
 
 #include "cli_train/eval_job.h"
 #include "lockstep/base/fs.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep::cli_train {
 

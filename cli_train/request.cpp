@@ -11,7 +11,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/train/run/config_file.h"

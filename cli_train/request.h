@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli_train/flags.h"
-#include "lockstep/data/fashion_mnist.h"
+#include "lockstep/data/registry.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/settings/sources.h"
 

@@ -13,9 +13,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/batch_source.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/loader_options.h"
+#include "lockstep/data/loader.h"
 
 namespace lockstep::internal {
 namespace {

@@ -15,7 +15,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/buffer_pool.h"
 #include "lockstep/data/internal/check_samples.h"
-#include "lockstep/data/loader_options.h"
+#include "lockstep/data/loader.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/fashion_mnist.h"
-
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -10,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/idx_file.h"
+#include "lockstep/data/registry.h"
 
 namespace lockstep {
 namespace {

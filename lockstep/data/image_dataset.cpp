@@ -4,9 +4,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
+#include "lockstep/data/registry.h"
 
 namespace lockstep {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/image_file.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/image_decoders.h"
 
 namespace lockstep {

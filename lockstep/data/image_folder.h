@@ -17,8 +17,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/data/augment.h"
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/image_file.h"
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep {
 

@@ -31,7 +31,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "lockstep/data/batch_source.h"
 #include "lockstep/data/collate.h"
 #include "lockstep/data/dataset.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/images.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

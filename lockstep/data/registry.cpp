@@ -6,7 +6,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/internal/file_parts.h"
 #include "lockstep/data/internal/formats.h"
 #include "lockstep/data/internal/permutation.h"

@@ -5,7 +5,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/check_index.h"
 #include "lockstep/data/internal/check_samples.h"
-#include "lockstep/data/loader_options.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
 
 namespace lockstep::internal {

@@ -11,7 +11,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/data/augment.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "tests/cli_train/process.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/scratch_dir.h"

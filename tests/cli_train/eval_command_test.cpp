@@ -12,7 +12,7 @@
 #include "lockstep/base/internal/csv.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/value.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "tests/cli_train/trained_run.h"
 #include "tests/support/json_schema.h"
 

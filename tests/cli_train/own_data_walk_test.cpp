@@ -10,7 +10,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/augment.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "tests/cli_train/trained_run.h"
 #include "tests/support/shell.h"
 

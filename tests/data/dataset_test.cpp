@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/data/fashion_mnist.h"
+#include "lockstep/data/registry.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

@@ -12,7 +12,6 @@
 #include <torch/torch.h>
 
 #include "lockstep/data/augment.h"
-#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/internal/array_dataset.h"
 #include "lockstep/data/internal/resized_dataset.h"
 #include "lockstep/data/made_dataset.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/fashion_mnist.h"
-
 #include <filesystem>
 #include <utility>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Pixels of image files against Pillow's, and what is refused.
-#include "lockstep/data/image_file.h"
-
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -11,6 +9,7 @@
 #include <libdeflate.h>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/data/images.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <jpeglib.h>
 
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/image_decoders.h"
 #include "lockstep/data/internal/image_geometry.h"
 #include "tests/data/idx_fixture.h"

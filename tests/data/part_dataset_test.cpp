@@ -11,9 +11,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
+#include "lockstep/data/registry.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

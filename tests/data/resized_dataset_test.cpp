@@ -13,8 +13,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/data/registry.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/transforms.h"
-
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/philox.h"
 #include "lockstep/tensor/internal/cpu_features.h"
 #include "tests/data/idx_fixture.h"

@@ -14,7 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep::internal {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/registry.h"
 
 namespace lockstep::internal {

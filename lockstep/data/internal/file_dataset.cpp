@@ -6,7 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
 #include "lockstep/data/internal/file_digest.h"

@@ -12,8 +12,8 @@
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/image_folder.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/picture_reader.h"
-#include "lockstep/data/transforms.h"
 
 namespace lockstep::internal {
 

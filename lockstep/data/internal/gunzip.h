@@ -8,7 +8,7 @@
 #include <string>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/data/fashion_mnist.h"
+#include "lockstep/data/registry.h"
 
 namespace lockstep {
 

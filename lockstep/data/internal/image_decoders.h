@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One decoder for each format of image_file.h.
+// One decoder for each format of images.h.
 //
 // Note [Parts of images]
 // A random crop uses half of a picture on average. Where an augmentation begins
@@ -14,7 +14,7 @@
 #include <functional>
 #include <string>
 
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/image_resize.h"
 
 namespace lockstep::internal {

@@ -7,7 +7,7 @@
 #include <ATen/ops/empty.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/check_index.h"
 #include "lockstep/data/internal/image_resize.h"
 

@@ -17,8 +17,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/image_squares.h"
-#include "lockstep/data/transforms.h"
 
 namespace lockstep::internal {
 

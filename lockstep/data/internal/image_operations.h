@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep::internal {
 

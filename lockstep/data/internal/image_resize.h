@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/resize.h"
 
 namespace lockstep::internal {

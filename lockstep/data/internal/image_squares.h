@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep::internal {
 

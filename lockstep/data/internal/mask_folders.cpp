@@ -9,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/formats.h"
 
 namespace lockstep::internal {

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/data/internal/array_parts.h"
 #include "lockstep/data/internal/csv_file.h"
 #include "lockstep/data/internal/csv_targets.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep::internal {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep {
 

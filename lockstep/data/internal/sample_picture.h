@@ -7,7 +7,7 @@
 #include <span>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep::internal {
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep::internal {
 

@@ -12,7 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/state/trained_data.h"
 #include "lockstep/train/strategy.h"

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/image_file.h"
+#include "lockstep/data/images.h"
 
 namespace lockstep::train {
 namespace {
