@@ -5,8 +5,6 @@
 //   default_device
 //   default_device --sim=false          (Python: --cuda false)
 //   LOCKSTEP_SIM_DEVICES=4 LOCKSTEP_VISIBLE_DEVICES=1,3 default_device
-#include "lockstep/device/default_device.h"
-
 #include <iostream>
 #include <span>
 #include <string_view>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/device/default_device.h"
-
 #include <algorithm>
 
 #include "lockstep/base/strings.h"

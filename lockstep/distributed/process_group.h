@@ -7,6 +7,12 @@
 //   dist::all_reduce(total);                          // in place, on all ranks
 //   if (dist::get_rank() == 0) { ... }
 //   dist::destroy_process_group();
+//
+// Value trees between ranks: numbers, texts, lists, dicts, and tensors in them.
+//   const auto all = dist::all_gather_object(
+//       group, ckpt::Value::dict({{"host", name}, {"seen", 120}}));
+// What holds no tensor travels as Python's pickle, so ranks of Python take part
+// with `dist.all_gather_object`. Nothing in it is executed here.
 #pragma once
 
 #include <chrono>
@@ -20,6 +26,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/base/rank_info.h"
+#include "lockstep/ckpt/value.h"
 
 namespace lockstep::dist {
 
@@ -201,5 +208,24 @@ void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum);
 void broadcast(at::Tensor& tensor, int src = 0);
 [[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor);
 void barrier();
+
+/// The values of all ranks, by rank.
+/// Errors: throws as the collectives; kUnsupported for a value that cannot be
+/// written; what reading pickles returns.
+[[nodiscard]] std::vector<ckpt::Value> all_gather_object(
+    const ProcessGroup& group,
+    const ckpt::Value& object);
+
+/// The values of all ranks, by rank, on rank `dst`; nothing on the others.
+[[nodiscard]] std::vector<ckpt::Value> gather_object(
+    const ProcessGroup& group,
+    const ckpt::Value& object,
+    int dst = 0);
+
+/// The value of rank `src`. In Python: `broadcast_object_list` with one object.
+[[nodiscard]] ckpt::Value broadcast_object(
+    const ProcessGroup& group,
+    const ckpt::Value& object,
+    int src = 0);
 
 } // namespace lockstep::dist

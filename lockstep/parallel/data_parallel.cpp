@@ -8,7 +8,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/device/default_device.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/tensor/replaced_child.h"
 

@@ -4,7 +4,6 @@
 #include "lockstep/parallel/data_parallel.h"
 
 #include "lockstep/device/autocast.h"
-#include "lockstep/device/default_device.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/parallel/device_table.h"
 #include "tests/cuda/support.h"

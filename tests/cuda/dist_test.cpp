@@ -8,7 +8,6 @@
 
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/distributed/objects.h"
 #include "lockstep/distributed/process_group.h"
 #include "tests/cuda/support.h"
 #include "tests/parallel/nets.h"

@@ -7,7 +7,6 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/device/autocast.h"
-#include "lockstep/device/default_device.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/tensor/bridge.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Usually without an accelerator; tests/sim has the case with one.
-#include "lockstep/device/default_device.h"
-
 #include <gmock/gmock.h>
+
+#include "lockstep/device/device_list.h"
 
 namespace lockstep {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Values between ranks. Ranks are threads.
-#include "lockstep/distributed/objects.h"
-
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include "lockstep/distributed/group/thread_ranks.h"
+#include "lockstep/distributed/process_group.h"
 #include "lockstep/tensor/bridge.h"
 
 namespace lockstep::dist {

@@ -7,7 +7,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/distributed/objects.h"
 
 namespace lockstep::dist {
 namespace {

@@ -17,9 +17,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/distributed/comm_hook.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/objects.h"
-#include "lockstep/distributed/power_sgd.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/distributed/zero_redundancy_optimizer.h"
 #include "lockstep/optim/adam.h"

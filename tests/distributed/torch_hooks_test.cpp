@@ -9,7 +9,6 @@
 #include "lockstep/distributed/comm_hook.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/distributed/power_sgd.h"
 #include "lockstep/optim/adam.h"
 
 namespace lockstep {

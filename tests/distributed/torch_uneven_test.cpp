@@ -7,7 +7,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/distributed/sync_batch_norm.h"
 
 namespace lockstep {
 namespace {

@@ -3,8 +3,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/distributed/sync_batch_norm.h"
 
 namespace lockstep {
 namespace {

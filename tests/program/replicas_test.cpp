@@ -8,7 +8,6 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/distributed/sync_batch_norm.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/bridge.h"

@@ -6,7 +6,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/device/default_device.h"
+#include "lockstep/device/device_list.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/data_parallel_optimizer.h"

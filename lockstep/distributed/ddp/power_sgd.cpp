@@ -3,8 +3,6 @@
 // The order of operations, of tensors in memory and of random numbers is that
 // of torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py: it decides
 // the bits.
-#include "lockstep/distributed/power_sgd.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -27,6 +25,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/distributed/comm_hook.h"
 
 namespace lockstep::dist {
 namespace {

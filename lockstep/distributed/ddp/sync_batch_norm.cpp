@@ -7,8 +7,6 @@
 // device. Ours looks at the running mean, or else the weight, which only that
 // layer has: if it belongs to a converted layer that trains, the statistics are
 // those of all ranks; else LibTorch's own function is called as before.
-#include "lockstep/distributed/sync_batch_norm.h"
-
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,6 +22,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/ddp/sync_norm.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/group_impl.h"
 #include "lockstep/tensor/internal/batch_norms.h"
 #include "lockstep/tensor/internal/replaced_operators.h"

@@ -2,8 +2,6 @@
 //
 // Sizes travel first, then the bytes, padded to the longest: as in Python, so
 // that ranks of both languages make the same collectives.
-#include "lockstep/distributed/objects.h"
-
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -18,6 +16,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/distributed/group/group_impl.h"
+#include "lockstep/distributed/process_group.h"
 
 namespace lockstep::dist {
 namespace {

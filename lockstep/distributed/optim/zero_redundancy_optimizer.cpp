@@ -12,7 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/convert.h"
 #include "lockstep/distributed/group/group_impl.h"
-#include "lockstep/distributed/objects.h"
+#include "lockstep/distributed/process_group.h"
 #include "lockstep/optim/internal/two_sided_groups.h"
 
 namespace lockstep {

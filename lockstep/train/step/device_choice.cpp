@@ -3,7 +3,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/device/default_device.h"
+#include "lockstep/device/device_list.h"
 
 namespace lockstep::train {
 
