@@ -14,7 +14,7 @@
 
 #include "bench/serve.h"
 #include "lockstep/kernels/install.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/tensor/internal/host_memory.h"
 #include "lockstep/train/checkpoint_writer.h"

@@ -13,7 +13,7 @@
 #include <torch/torch.h>
 
 #include "bench/serve.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
 
 namespace lockstep::bench {

@@ -15,7 +15,7 @@
 #include "bench/serve.h"
 #include "lockstep/device/autocast.h"
 #include "lockstep/kernels/install.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/internal/host_memory.h"

@@ -9,8 +9,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/models/registry.h"
-#include "lockstep/models/resnet.h"
+#include "lockstep/models/classification.h"
+#include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/make_module.h"
 #include "lockstep/tensor/print.h"

@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/device/sim_control.h"
-#include "lockstep/models/resnet.h"
+#include "lockstep/models/classification.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/load_weights.h"

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/models/small.h"
+#include "lockstep/models/classification.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/state_dict.h"

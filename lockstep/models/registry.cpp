@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/models/registry.h"
-
 #include <algorithm>
 #include <array>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/models/resnet.h"
+#include "lockstep/models/classification.h"
+#include "lockstep/models/model.h"
 #include "lockstep/models/segmentation.h"
-#include "lockstep/models/small.h"
 #include "lockstep/models/unet.h"
-#include "lockstep/models/vgg.h"
 
 namespace lockstep {
 namespace {

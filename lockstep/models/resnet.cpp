@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Layers are built in torchvision's order: each draws from the generator.
-#include "lockstep/models/resnet.h"
-
 #include <torch/nn/init.h>
 
+#include "lockstep/models/classification.h"
 #include "lockstep/models/internal/build.h"
 #include "lockstep/tensor/norm_relu.h"
 

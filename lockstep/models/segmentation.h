@@ -30,8 +30,8 @@
 #include <torch/nn/modules/pooling.h>
 #include <torch/nn/pimpl.h>
 
+#include "lockstep/models/classification.h"
 #include "lockstep/models/model.h"
-#include "lockstep/models/resnet.h"
 
 namespace lockstep {
 

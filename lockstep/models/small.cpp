@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/models/small.h"
-
 #include <torch/nn/modules/activation.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/models/classification.h"
 #include "lockstep/tensor/print.h"
 
 namespace lockstep {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Layers are built in torchvision's order: each draws from the generator.
-#include "lockstep/models/vgg.h"
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -16,6 +14,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/models/classification.h"
 #include "lockstep/models/internal/build.h"
 
 namespace lockstep {

@@ -12,7 +12,7 @@
 #include "cli_train/flags.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/registry.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "tests/support/shell.h"
 
 namespace lockstep::cli_train {

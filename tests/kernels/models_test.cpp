@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/models/vgg.h"
+#include "lockstep/models/classification.h"
 #include "tests/kernels/installed_norms.h"
 
 namespace lockstep::kernels {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/models/registry.h"
-#include "lockstep/models/resnet.h"
+#include "lockstep/models/classification.h"
+#include "lockstep/models/model.h"
 #include "lockstep/tensor/print.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/tensor/state_dict.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "tests/models/support.h"

@@ -5,8 +5,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/models/registry.h"
-#include "lockstep/models/small.h"
+#include "lockstep/models/classification.h"
+#include "lockstep/models/model.h"
 #include "tests/models/support.h"
 #include "tests/support/python.h"
 

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/models/registry.h"
-#include "lockstep/models/small.h"
+#include "lockstep/models/classification.h"
+#include "lockstep/models/model.h"
 #include "tests/support/python.h"
 
 namespace lockstep {

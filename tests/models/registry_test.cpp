@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/models/registry.h"
-
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/models/resnet.h"
+#include "lockstep/models/classification.h"
+#include "lockstep/models/model.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/models/resnet.h"
+#include "lockstep/models/classification.h"
 #include "lockstep/models/segmentation.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"

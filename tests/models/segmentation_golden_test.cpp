@@ -14,7 +14,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/models/segmentation.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/models/formula_weights.h"

@@ -12,7 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/models/internal/summary.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/tensor/print.h"
 #include "lockstep/tensor/state_dict.h"

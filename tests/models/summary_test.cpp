@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <torch/nn.h>
 
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 
 namespace lockstep {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/models/vgg.h"
-
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/utils.h>
+
+#include "lockstep/models/classification.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"

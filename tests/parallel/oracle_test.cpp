@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "tests/parallel/nets.h"
 #include "tests/support/python.h"

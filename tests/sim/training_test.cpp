@@ -6,7 +6,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/internal/memory_fs.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/train/step/device_choice.h"
 #include "lockstep/train/step/image_fit.h"
 

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/data/registry.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/train/loop/setup.h"
 #include "lockstep/train/named_parts.h"
 #include "tests/data/idx_fixture.h"

@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

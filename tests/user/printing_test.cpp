@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/models/registry.h"
-#include "lockstep/models/resnet.h"
+#include "lockstep/models/classification.h"
+#include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "tests/support/python.h"
 

@@ -10,8 +10,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/models/registry.h"
-#include "lockstep/models/resnet.h"
+#include "lockstep/models/classification.h"
+#include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/replaced_child.h"

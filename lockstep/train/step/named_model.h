@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lockstep/models/model.h"
-#include "lockstep/models/registry.h"
 #include "lockstep/train/state_part.h"
 
 namespace lockstep::train {

@@ -8,7 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/models/model.h"
 #include "lockstep/program/internal/program_facts.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/tensor/rng.h"
