@@ -15,7 +15,7 @@
 #include "bench/serve.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/model.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/internal/host_memory.h"
 #include "lockstep/train/checkpoint_writer.h"
 #include "lockstep/train/state_parts.h"

@@ -26,7 +26,7 @@
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/model.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/internal/host_memory.h"
 
 namespace lockstep::bench {

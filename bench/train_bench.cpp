@@ -16,7 +16,7 @@
 #include "lockstep/device/autocast.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/model.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/internal/host_memory.h"
 #include "lockstep/tensor/memory_format.h"

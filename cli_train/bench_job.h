@@ -9,7 +9,7 @@
 
 #include "cli_train/bench_request.h"
 #include "lockstep/models/model.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 
 namespace lockstep::cli_train {
 

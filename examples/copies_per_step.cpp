@@ -12,7 +12,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/device/sim_control.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 
 namespace ls = lockstep;

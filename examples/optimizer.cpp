@@ -10,7 +10,7 @@
 
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/data_parallel_optimizer.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/factory.h"
-
 #include <array>
 #include <cctype>
 #include <span>
@@ -9,8 +7,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/named_state.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/schedules.h"
-#include "lockstep/optim/sgd.h"
 
 namespace lockstep {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/sgd.h"
-
 #include <array>
 
 #include <ATen/core/grad_mode.h>
@@ -12,6 +10,7 @@
 #include "lockstep/optim/internal/kinds.h"
 #include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/internal/wrapped_number.h"
 
 namespace lockstep {

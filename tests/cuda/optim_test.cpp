@@ -3,7 +3,7 @@
 // Optimizers with parameters on a GPU, both ways and to the last bit: what one
 // side saves after five steps, the other side loads and goes on with.
 #include "lockstep/ckpt/load.h"
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "tests/cuda/oracle.h"

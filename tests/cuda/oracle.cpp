@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "lockstep/ckpt/load.h"
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/state_dict.h"

@@ -21,7 +21,7 @@
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/distributed/zero_redundancy_optimizer.h"
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/state_dict.h"
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 
 namespace lockstep::test {
 

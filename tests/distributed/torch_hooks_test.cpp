@@ -9,7 +9,7 @@
 #include "lockstep/distributed/comm_hook.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizers.h"
 
 namespace lockstep {
 namespace {

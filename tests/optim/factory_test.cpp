@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/factory.h"
-
 #include <algorithm>
 #include <cctype>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/schedules.h"
-#include "lockstep/optim/sgd.h"
 #include "tests/optim/make_schedule.h"
 #include "tests/optim/schedule_cases.h"
 #include "tests/optim/support.h"

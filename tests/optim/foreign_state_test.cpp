@@ -10,9 +10,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/schedules.h"
-#include "lockstep/optim/sgd.h"
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"

@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/optim/adam.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/bridge.h"
 #include "tests/optim/support.h"
 

@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/optim/adam.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "tests/optim/support.h"
 
 namespace lockstep::test {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/optim/oracle_cases.h"
 
-#include "lockstep/optim/adam.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "tests/optim/make_schedule.h"
 
 namespace lockstep::test {

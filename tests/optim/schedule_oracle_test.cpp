@@ -6,8 +6,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/ckpt/load.h"
-#include "lockstep/optim/adam.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/torch_optimizer.h"
 #include "tests/optim/make_schedule.h"
 #include "tests/optim/schedule_cases.h"

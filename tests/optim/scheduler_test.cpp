@@ -8,9 +8,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/schedules.h"
-#include "lockstep/optim/sgd.h"
 #include "tests/optim/make_schedule.h"
 #include "tests/optim/schedule_rows.h"
 #include "tests/optim/support.h"

@@ -12,9 +12,8 @@
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 
-#include "lockstep/optim/adam.h"
 #include "lockstep/optim/optimizer.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "tests/optim/support.h"
 
 namespace lockstep::test {

@@ -13,7 +13,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/process_group.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/program/program.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"

@@ -12,7 +12,7 @@
 #include <torch/utils.h>
 
 #include "lockstep/ckpt/load.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/program/program.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"

@@ -8,7 +8,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/bridge.h"
 #include "tests/program/program_cases.h"

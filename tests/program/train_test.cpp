@@ -7,8 +7,7 @@
 #include <torch/nn/functional/loss.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/adam.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "tests/program/program_cases.h"
 #include "tests/support/python.h"
 

@@ -12,7 +12,7 @@
 
 #include "lockstep/device/internal/streams.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/scatter_gather.h"
 #include "tests/sim/support.h"

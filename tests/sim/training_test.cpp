@@ -7,7 +7,7 @@
 
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/models/model.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/clone.h"

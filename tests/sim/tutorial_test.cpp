@@ -7,7 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/data_parallel_optimizer.h"
 #include "tests/sim/support.h"

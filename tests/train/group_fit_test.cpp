@@ -10,7 +10,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 
 namespace lockstep::train {
 namespace {

@@ -10,9 +10,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/scheduler.h"
-#include "lockstep/optim/sgd.h"
 #include "tests/train/dropout_net.h"
 #include "tests/train/trainer_fixture.h"
 

@@ -12,7 +12,7 @@
 #include "lockstep/data/samplers.h"
 #include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/metrics/metric.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/loop/cursor.h"
 #include "lockstep/train/run/run_files.h"

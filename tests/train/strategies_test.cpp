@@ -7,7 +7,7 @@
 
 #include "lockstep/device/device_list.h"
 #include "lockstep/distributed/process_group.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/train/strategy.h"
 #include "tests/sim/support.h"

@@ -12,9 +12,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/scheduler.h"
-#include "lockstep/optim/sgd.h"
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/data_parallel_optimizer.h"

@@ -14,8 +14,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/device/device_list.h"
-#include "lockstep/optim/adam.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/sim/support.h"

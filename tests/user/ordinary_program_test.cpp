@@ -10,7 +10,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/device/device_list.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "tests/sim/support.h"
 

@@ -6,9 +6,8 @@
 
 #include <vector>
 
-#include "lockstep/optim/adam.h"
 #include "lockstep/optim/optimizer.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/optimizers.h"
 
 namespace lockstep::internal {
 

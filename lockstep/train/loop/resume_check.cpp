@@ -8,7 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/factory.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/program/internal/program_facts.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/step/named_model.h"

@@ -10,7 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/factory.h"
+#include "lockstep/optim/optimizers.h"
 
 namespace lockstep::train {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/factory.h"
+#include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/schedules.h"
 #include "lockstep/train/settings/internal/schedules.h"
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
+// SGD, Adam and AdamW with PyTorch's bits.
+//   SGD optimizer(*net, {.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
+//   AdamW optimizer(*net, {.lr = 1e-3, .weight_decay = 0.05});
+//
 // Optimizers and schedulers by the names that the command line uses.
 //   auto optimizer = make_optimizer("sgd", *net, {.lr = 0.1});
 //   auto scheduler = make_scheduler("steplr", *optimizer, {.step_size = 30});
@@ -11,10 +15,97 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/optim/adam.h"
+#include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/scheduler.h"
 
 namespace lockstep {
+
+/// Options of SGD; a parameter group may replace any of them by name.
+struct SGDOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  /// Share of the gradient that the momentum leaves out.
+  double dampening = 0;
+  /// L2 penalty.
+  double weight_decay = 0;
+  /// Needs a momentum and no dampening.
+  bool nesterov = false;
+  /// Climb instead of descend.
+  bool maximize = false;
+  /// True: one pass over memory, the bits of Python's `fused=True`. Otherwise
+  /// the bits of Python's default on a CPU; none is saved as None.
+  std::optional<bool> fused = {};
+};
+
+/// Python's `torch.optim.SGD`.
+class SGD final : public OptimizerBase {
+ public:
+  /// Errors: throws kInvalidArgument with PyTorch's text.
+  explicit SGD(Params params, const SGDOptions& options = {});
+  void step() override;
+
+ private:
+  struct Settings;
+  static void step_single(internal::Part& part, const Settings& settings);
+  static void step_fused(internal::Part& part, const Settings& settings);
+};
+
+/// Decay rates of Adam's two running averages.
+struct Betas {
+  double first = 0.9;
+  double second = 0.999;
+};
+
+/// Options of Adam; a parameter group may replace any of them by name.
+struct AdamOptions {
+  double lr = 1e-3;
+  Betas betas = {};
+  double eps = 1e-8;
+  /// Added to the gradient (Adam) or taken from the parameter (AdamW); none:
+  /// 0 for Adam, 0.01 for AdamW.
+  std::optional<double> weight_decay = {};
+  /// Divide by the largest second average so far.
+  bool amsgrad = false;
+  /// Climb instead of descend.
+  bool maximize = false;
+  /// True: one pass over memory, the bits of Python's `fused=True`. Otherwise
+  /// the bits of Python's default on a CPU; none is saved as None.
+  std::optional<bool> fused = {};
+};
+
+/// Python's `torch.optim.Adam`.
+class Adam : public OptimizerBase {
+ public:
+  /// Errors: throws kInvalidArgument with PyTorch's text.
+  explicit Adam(Params params, const AdamOptions& options = {});
+  void step() override;
+
+ protected:
+  Adam(
+      const OptimizerKind& kind,
+      Params params,
+      const AdamOptions& options,
+      bool is_decoupled);
+
+ private:
+  struct Settings;
+  /// The state, made on first use.
+  static ParamState& ready_state(
+      const internal::Update& update,
+      const Settings& settings);
+  static void step_single(
+      const internal::Update& update,
+      internal::Scratch& scratch,
+      const Settings& settings);
+  static void step_fused(internal::Part& part, const Settings& settings);
+};
+
+/// Python's `torch.optim.AdamW`: decay apart from the gradient.
+class AdamW final : public Adam {
+ public:
+  /// Errors: throws kInvalidArgument with PyTorch's text.
+  explicit AdamW(Params params, const AdamOptions& options = {});
+};
 
 /// Options of all optimizers; each takes those it has.
 struct OptimizerOptions {
