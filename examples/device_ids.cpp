@@ -11,7 +11,7 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/parallel/functional.h"
 
 namespace ls = lockstep;
 

@@ -12,7 +12,6 @@
 #include "lockstep/device/sim_control.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/data_parallel_optimizer.h"
 
 namespace ls = lockstep;
 namespace nn = torch::nn;

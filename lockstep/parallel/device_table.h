@@ -16,7 +16,7 @@
 #include <c10/core/Device.h>
 
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/traffic.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep {
 

@@ -14,7 +14,7 @@
 #include "lockstep/parallel/internal/replica_set.h"
 #include "lockstep/parallel/internal/turns.h"
 #include "lockstep/parallel/internal/worker_pool.h"
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/clone.h"
 
 namespace lockstep::parallel {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/intra_op_threads.h"
-
 #include <dlfcn.h>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep::parallel {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/replica_error.h"
-
 #include <cstdlib>
 #include <memory>
 #include <typeinfo>
@@ -10,6 +8,7 @@
 #include <cxxabi.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep {
 

@@ -12,9 +12,9 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/internal/streams.h"
+#include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/pass.h"
 #include "lockstep/parallel/internal/random_stream.h"
-#include "lockstep/parallel/scatter_gather.h"
 #include "lockstep/tensor/compat.h"
 
 namespace lockstep {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/scatter_gather.h"
-
 #include <algorithm>
 
 #include <ATen/ops/cat.h>
@@ -10,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/internal/streams.h"
+#include "lockstep/parallel/functional.h"
 
 namespace lockstep::parallel {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/traffic.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep::parallel {
 

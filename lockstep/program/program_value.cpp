@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/program/program_value.h"
-
 #include <algorithm>
 #include <array>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/program/program.h"
 #include "lockstep/tensor/print.h"
 
 namespace lockstep {

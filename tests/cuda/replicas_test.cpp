@@ -6,7 +6,6 @@
 #include "lockstep/device/internal/streams.h"
 #include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/broadcast.h"
-#include "lockstep/parallel/replica_error.h"
 #include "lockstep/parallel/replica_group.h"
 #include "tests/cuda/support.h"
 #include "tests/parallel/nets.h"

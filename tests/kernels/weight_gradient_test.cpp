@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/kernels/install.h"
-#include "lockstep/parallel/intra_op_threads.h"
+#include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/internal/cpu_features.h"
 
 namespace lockstep::kernels {

@@ -14,7 +14,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/optim/scheduler.h"
-#include "lockstep/parallel/data_parallel_optimizer.h"
 #include "tests/parallel/nets.h"
 
 namespace lockstep {

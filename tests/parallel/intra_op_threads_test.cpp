@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/intra_op_threads.h"
-
 #include <dlfcn.h>
 
 #include <thread>
@@ -9,7 +7,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "tests/parallel/nets.h"
 #include "tests/support/process_state.h"
 

@@ -7,8 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/intra_op_threads.h"
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "tests/parallel/nets.h"
 #include "tests/support/process_state.h"
 

@@ -19,7 +19,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/parallel/intra_op_threads.h"
+#include "lockstep/parallel/replica_group.h"
 #include "tests/sim/support.h"
 #include "tests/support/sanitizer.h"
 

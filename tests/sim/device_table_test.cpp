@@ -11,7 +11,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/device/sim_control.h"
-#include "lockstep/parallel/traffic.h"
+#include "lockstep/parallel/replica_group.h"
 #include "tests/sim/support.h"
 
 namespace lockstep {

@@ -11,7 +11,7 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "tests/parallel/nets.h"
 #include "tests/sim/support.h"
 

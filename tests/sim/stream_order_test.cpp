@@ -14,7 +14,7 @@
 #include "lockstep/device/sim_control.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/parallel/functional.h"
 #include "tests/sim/support.h"
 
 namespace lockstep {

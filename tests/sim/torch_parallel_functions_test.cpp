@@ -17,7 +17,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/functional.h"
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "tests/sim/support.h"
 
 namespace lockstep {

@@ -9,7 +9,6 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/data_parallel_optimizer.h"
 #include "tests/sim/support.h"
 
 namespace lockstep {

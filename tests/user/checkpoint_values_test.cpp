@@ -16,7 +16,6 @@
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/data_parallel_optimizer.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/load_weights.h"
 #include "tests/support/python.h"

@@ -15,7 +15,7 @@
 
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "tests/user/programs.h"
 
 namespace lockstep {

@@ -12,8 +12,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/replica_pass.h"
-#include "lockstep/parallel/scatter_gather.h"
 
 namespace lockstep::parallel {
 

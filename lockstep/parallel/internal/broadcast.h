@@ -9,8 +9,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/StorageImpl.h>
 
-#include "lockstep/parallel/scatter_gather.h"
-#include "lockstep/parallel/traffic.h"
+#include "lockstep/parallel/functional.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep::parallel {
 

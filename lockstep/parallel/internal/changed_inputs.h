@@ -21,8 +21,8 @@
 #include <c10/core/Device.h>
 #include <c10/core/TensorImpl.h>
 
+#include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/replica_pass.h"
-#include "lockstep/parallel/scatter_gather.h"
 
 namespace lockstep::parallel {
 

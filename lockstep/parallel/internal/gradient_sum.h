@@ -13,7 +13,7 @@
 
 #include "lockstep/device/internal/nccl.h"
 #include "lockstep/parallel/internal/worker_pool.h"
-#include "lockstep/parallel/traffic.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep::parallel {
 

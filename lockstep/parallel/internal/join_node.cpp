@@ -20,7 +20,7 @@
 #include "lockstep/parallel/internal/gradient_gates.h"
 #include "lockstep/parallel/internal/gradient_sum.h"
 #include "lockstep/parallel/internal/random_stream.h"
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/compat.h"
 
 namespace lockstep::parallel {

@@ -17,10 +17,10 @@
 #include <torch/csrc/autograd/edge.h>
 
 #include "lockstep/device/internal/nccl.h"
+#include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/replica_pass.h"
 #include "lockstep/parallel/internal/worker_pool.h"
-#include "lockstep/parallel/scatter_gather.h"
-#include "lockstep/parallel/traffic.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep::parallel {
 

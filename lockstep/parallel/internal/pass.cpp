@@ -15,12 +15,12 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "lockstep/device/internal/streams.h"
+#include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/changed_inputs.h"
 #include "lockstep/parallel/internal/gradient_gates.h"
 #include "lockstep/parallel/internal/random_stream.h"
 #include "lockstep/parallel/internal/turns.h"
-#include "lockstep/parallel/replica_error.h"
-#include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep::parallel {
 namespace {

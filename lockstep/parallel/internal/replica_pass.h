@@ -29,8 +29,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
 
+#include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/parameter_rows.h"
-#include "lockstep/parallel/scatter_gather.h"
 
 namespace lockstep::parallel {
 

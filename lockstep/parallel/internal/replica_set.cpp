@@ -19,7 +19,7 @@
 #include "lockstep/parallel/internal/gradient_gates.h"
 #include "lockstep/parallel/internal/module_copy.h"
 #include "lockstep/parallel/internal/renormed_rows.h"
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/internal/kept_parts.h"
 #include "lockstep/tensor/replaced_child.h"
 #include "lockstep/tensor/rng.h"

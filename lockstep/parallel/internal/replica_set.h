@@ -28,7 +28,7 @@
 #include "lockstep/parallel/internal/module_parts.h"
 #include "lockstep/parallel/internal/parameter_rows.h"
 #include "lockstep/parallel/internal/replica_pass.h"
-#include "lockstep/parallel/options.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace torch::nn {
 class Module;

@@ -10,7 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/parallel/intra_op_threads.h"
+#include "lockstep/parallel/replica_group.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>

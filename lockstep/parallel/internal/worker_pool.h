@@ -28,7 +28,7 @@ namespace lockstep::parallel {
 ///   than the caller's own part of a small step, then it sleeps. Between two
 ///   looks it yields: a busy machine loses nothing to it.
 /// The caller's number of intra-op threads is another than the replicas'; where
-/// it cannot be set for one thread (intra_op_threads.h) the pool has R threads
+/// it cannot be set for one thread (replica_group.h) the pool has R threads
 /// and the caller waits.
 
 /// Note [Inside a pool]

@@ -10,7 +10,7 @@
 #include <ATen/core/ivalue.h>
 
 #include "lockstep/ckpt/formats/exported/exported_program.h"
-#include "lockstep/program/program_value.h"
+#include "lockstep/program/program.h"
 
 namespace lockstep::program {
 

@@ -11,7 +11,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 
-#include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_group.h"
 #include "lockstep/train/state_parts.h"
 
 namespace lockstep::train {
