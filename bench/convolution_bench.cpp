@@ -14,7 +14,7 @@
 #include "bench/serve.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/tensor/internal/host_memory.h"
-#include "lockstep/tensor/memory_format.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::bench {
 namespace {

@@ -19,7 +19,7 @@
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/internal/host_memory.h"
-#include "lockstep/tensor/memory_format.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::bench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "lockstep/device/autocast.h"
 #include "lockstep/tensor/internal/kernel_choice.h"
-#include "lockstep/tensor/memory_format.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::cli_train {
 

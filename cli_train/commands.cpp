@@ -8,7 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 #include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli_train {

@@ -8,7 +8,7 @@
 
 #include "lockstep/device/device_list.h"
 #include "lockstep/parallel/functional.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace ls = lockstep;
 using ls::parallel::data_parallel;

@@ -13,7 +13,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/make_module.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace ls = lockstep;
 namespace nn = torch::nn;

@@ -12,9 +12,7 @@
 #include "lockstep/models/classification.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/load_weights.h"
-#include "lockstep/tensor/print.h"
-#include "lockstep/tensor/replaced_child.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace ls = lockstep;

@@ -16,7 +16,7 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace ls = lockstep;
 using ls::size_text;

@@ -14,7 +14,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Any line that includes, in whatever way: behind a comment, with a digraph.
 INCLUDES = re.compile(
     r"(?:.*\*/)?\s*(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:include|\\$)")
-COMPAT = ("lockstep/tensor/compat.h", "lockstep/tensor/compat.cpp")
+COMPAT = (
+    "lockstep/tensor/internal/compat.h", "lockstep/tensor/internal/compat.cpp")
 # Own includes are written from the root of the repository.
 OWN_ROOTS = (
     "lockstep/", "tests/", "cli/", "cli_train/", "bench/", "fuzz/")

@@ -37,8 +37,8 @@
 #include "lockstep/distributed/comm_hook.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/tensor/make_module.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/out_arguments.h"
-#include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"
 
 namespace lockstep {

@@ -18,8 +18,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
-#include "lockstep/tensor/clone.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 

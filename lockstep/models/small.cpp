@@ -3,7 +3,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/models/classification.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

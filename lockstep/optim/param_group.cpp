@@ -8,7 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/optim/optimizer.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 

@@ -35,8 +35,8 @@
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/make_module.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/out_arguments.h"
-#include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"
 
 namespace lockstep {
@@ -77,7 +77,7 @@ class ThreadLoan {
 class DataParallelBase : public torch::nn::Module {
  public:
   /// Warns, as PyTorch does, if one device has less than 75 % of another's
-  /// memory; of layers replaced without `replace_module`: replaced_child.h.
+  /// memory; of layers replaced without `replace_module`: tensor/modules.h.
   /// Errors: throws kInvalidArgument without a module; see `parse_devices` and
   /// `ReplicaGroup`.
   /// `default_factory`, if any, makes replicas where `clone()` does not work.

@@ -15,7 +15,7 @@
 #include "lockstep/parallel/internal/turns.h"
 #include "lockstep/parallel/internal/worker_pool.h"
 #include "lockstep/parallel/replica_group.h"
-#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 using Module = torch::nn::Module;
 
 // Owns a replica that holds what its module was given, and goes with every
-// pointer to it: Note [What a module was given] in clone.h.
+// pointer to it: Note [What a module was given] in modules.h.
 struct GivenReplica {
   std::shared_ptr<Module> module;
   StandIns stand_ins;

@@ -15,7 +15,7 @@
 #include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/pass.h"
 #include "lockstep/parallel/internal/random_stream.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 
 namespace lockstep {
 namespace {

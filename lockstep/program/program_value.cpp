@@ -5,7 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/program/program.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

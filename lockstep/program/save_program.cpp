@@ -10,9 +10,9 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/program/internal/program_data.h"
 #include "lockstep/program/program.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/internal/dtype_map.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/bridge.h"
-
 #include <unordered_map>
 
 #include <ATen/ops/empty.h>
@@ -11,6 +9,7 @@
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/internal/dtype_map.h"
 #include "lockstep/tensor/internal/storage_bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 namespace {

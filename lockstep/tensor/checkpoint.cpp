@@ -10,8 +10,8 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
-#include "lockstep/tensor/bridge.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 

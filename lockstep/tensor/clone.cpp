@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/clone.h"
-
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -17,6 +15,7 @@
 #include "lockstep/tensor/internal/made_tensors.h"
 #include "lockstep/tensor/internal/module_children.h"
 #include "lockstep/tensor/make_module.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/rng.h"
 
 namespace lockstep {

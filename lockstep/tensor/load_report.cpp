@@ -5,7 +5,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/match.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {

@@ -13,12 +13,11 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/bridge.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 #include "lockstep/tensor/internal/module_version.h"
 #include "lockstep/tensor/internal/position.h"
 #include "lockstep/tensor/internal/prefix_fit.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/load_weights.h"
-
 #include <algorithm>
 #include <optional>
 #include <unordered_map>

@@ -4,7 +4,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/model.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 namespace {

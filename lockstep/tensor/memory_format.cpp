@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/memory_format.h"
-
 #include <ATen/core/grad_mode.h>
+
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/print.h"
-
 #include <vector>
 
 #include <torch/nn/modules/activation.h>
@@ -8,6 +6,7 @@
 #include <torch/nn/modules/loss.h>
 
 #include "lockstep/tensor/internal/layer_text.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/replaced_child.h"
-
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -13,6 +11,7 @@
 #include <torch/nn/modules/container/parameterlist.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

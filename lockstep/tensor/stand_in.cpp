@@ -4,8 +4,8 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/internal/replaced_operators.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 #include "lockstep/tensor/internal/module_version.h"
-#include "lockstep/tensor/replaced_child.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

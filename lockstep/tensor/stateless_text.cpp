@@ -7,7 +7,7 @@
 
 #include "lockstep/tensor/internal/layer_fields.h"
 #include "lockstep/tensor/internal/layer_text.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/value.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::train {
 

@@ -26,7 +26,7 @@
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/scoring.h"
 #include "lockstep/train/task.h"

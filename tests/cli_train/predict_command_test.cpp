@@ -18,7 +18,7 @@
 #include "lockstep/data/augment.h"
 #include "lockstep/data/image_folder.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/use/trained_model.h"
 #include "tests/cli_train/trained_run.h"
 #include "tests/support/python.h"

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 #include "tests/cli_train/process.h"
 #include "tests/support/python.h"
 #include "tests/support/scoped_variable.h"

@@ -7,7 +7,7 @@
 #include <torch/serialize.h>
 
 #include "lockstep/ckpt/load.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/state_parts.h"
 #include "tests/cuda/oracle.h"
 #include "tests/cuda/support.h"

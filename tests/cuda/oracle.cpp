@@ -5,7 +5,6 @@
 
 #include "lockstep/ckpt/load.h"
 #include "lockstep/optim/optimizers.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/state_parts.h"

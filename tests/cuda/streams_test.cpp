@@ -9,7 +9,7 @@
 #include "lockstep/device/autocast.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/precision.h"
 #include "tests/cuda/support.h"

@@ -19,7 +19,7 @@
 #include "lockstep/distributed/group/backend_choice.h"
 #include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/process_group.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::dist {

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/load_weights.h"
-
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -6,7 +6,7 @@
 
 #include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/process_group.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::dist {
 namespace {

@@ -10,7 +10,6 @@
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/load_weights.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep {

@@ -13,7 +13,7 @@
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/optim/schedules.h"
 #include "lockstep/optim/torch_optimizer.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/distributed/three_layers.h"
 
 namespace lockstep {

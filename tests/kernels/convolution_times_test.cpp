@@ -7,7 +7,7 @@
 
 #include "lockstep/kernels/install.h"
 #include "lockstep/kernels/internal/convolution_products.h"
-#include "lockstep/tensor/memory_format.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::kernels {
 namespace {

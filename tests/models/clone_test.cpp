@@ -4,7 +4,7 @@
 
 #include "lockstep/models/classification.h"
 #include "lockstep/models/model.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/models/support.h"

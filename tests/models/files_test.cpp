@@ -5,8 +5,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/models/model.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/models/support.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 #include "tests/support/python.h"
 
 namespace lockstep {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // print(model), byte for byte.
-#include "lockstep/tensor/print.h"
-
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include "lockstep/models/classification.h"
 #include "lockstep/models/model.h"
+#include "lockstep/tensor/modules.h"
 #include "tests/support/python.h"
 
 namespace lockstep {

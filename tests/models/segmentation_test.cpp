@@ -13,8 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/models/internal/summary.h"
 #include "lockstep/models/model.h"
-#include "lockstep/tensor/memory_format.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/models/support.h"
 

@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/ckpt/load.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/optim/oracle_cases.h"
 #include "tests/optim/support.h"
 #include "tests/support/python.h"

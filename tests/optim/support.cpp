@@ -7,7 +7,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::test {
 

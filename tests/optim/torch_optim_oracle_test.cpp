@@ -12,7 +12,7 @@
 
 #include "lockstep/ckpt/load.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/optim/support.h"
 #include "tests/optim/torch_cases.h"
 #include "tests/support/python.h"

@@ -3,7 +3,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/optim/torch_optimizer.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/optim/support.h"
 
 namespace lockstep::test {

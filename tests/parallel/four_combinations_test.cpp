@@ -9,9 +9,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/load_weights.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

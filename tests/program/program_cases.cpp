@@ -7,7 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/support/python.h"
 
 namespace lockstep::test {

@@ -15,8 +15,8 @@
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/program/program.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace {
 

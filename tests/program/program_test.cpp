@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/tensor/load_weights.h"
+#include "lockstep/tensor/checkpoint.h"
 #include "tests/program/program_cases.h"
 
 namespace lockstep {

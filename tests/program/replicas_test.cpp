@@ -10,7 +10,7 @@
 #include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/program/program_cases.h"
 #include "tests/support/python.h"
 

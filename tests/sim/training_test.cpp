@@ -8,9 +8,8 @@
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/models/model.h"
 #include "lockstep/optim/optimizers.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/sim/support.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/bridge.h"
-
 #include <gmock/gmock.h>
 
 #include "lockstep/tensor/internal/dtype_map.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/tensor/modules.h"
 
 namespace lockstep {

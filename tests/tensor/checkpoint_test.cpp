@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 #include "tests/support/python.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 #include "tests/tensor/modules.h"
 
 namespace lockstep {

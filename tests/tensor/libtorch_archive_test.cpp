@@ -12,7 +12,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/tensor/modules.h"
 

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/support/python.h"
 #include "tests/tensor/modules.h"

@@ -2,13 +2,11 @@
 //
 // One call for any file. The files of real models, saved by Python on GPUs that
 // are not here, are in tests/parallel/four_combinations_test.cpp.
-#include "lockstep/tensor/load_weights.h"
-
 #include <gmock/gmock.h>
 
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/internal/prefix_fit.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/tensor/modules.h"
 

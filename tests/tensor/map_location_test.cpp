@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/tensor/modules.h"
 
 namespace lockstep {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/memory_format.h"
-
 #include <vector>
 
 #include <ATen/ops/randn.h>
@@ -9,6 +7,8 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,6 @@
 // names in the file than in the program.
 #include <gmock/gmock.h>
 
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/tensor/modules.h"
 

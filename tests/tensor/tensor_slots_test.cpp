@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/tensor/load_weights.h"
+#include "lockstep/tensor/checkpoint.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep {

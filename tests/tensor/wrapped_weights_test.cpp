@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/load_weights.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/tensor/modules.h"

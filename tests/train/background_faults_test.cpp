@@ -18,7 +18,7 @@
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/checkpoint_writer.h"
 #include "lockstep/train/state/checkpoint_files.h"
 

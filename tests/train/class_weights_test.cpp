@@ -9,7 +9,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/data/made_dataset.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/task.h"

@@ -12,7 +12,6 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/checkpoint_layout.h"
 #include "tests/support/python.h"

@@ -7,7 +7,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/hooks/frozen.h"
 #include "tests/train/trainer_fixture.h"

@@ -9,8 +9,8 @@
 
 #include "lockstep/device/autocast.h"
 #include "lockstep/kernels/install.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/internal/cpu_features.h"
+#include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/loop/run_identity.h"
 #include "lockstep/train/step/precision.h"
 #include "tests/train/trainer_fixture.h"

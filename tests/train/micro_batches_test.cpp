@@ -12,7 +12,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/sim/support.h"
 #include "tests/train/trainer_fixture.h"

@@ -11,7 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/data/made_dataset.h"
 #include "lockstep/distributed/group/thread_ranks.h"
-#include "lockstep/tensor/load_weights.h"
+#include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/structure.h"
 #include "tests/train/trainer_fixture.h"
 

@@ -17,7 +17,6 @@
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/load_weights.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

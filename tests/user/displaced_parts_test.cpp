@@ -11,7 +11,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/modules.h"
 #include "tests/user/as_alone.h"
 #include "tests/user/given_nets.h"
 #include "tests/user/support.h"

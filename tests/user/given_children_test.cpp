@@ -16,7 +16,7 @@
 
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/functional.h"
-#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/modules.h"
 #include "tests/user/as_alone.h"
 #include "tests/user/given_nets.h"
 #include "tests/user/programs.h"

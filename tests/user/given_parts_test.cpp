@@ -11,8 +11,7 @@
 
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/clone.h"
-#include "lockstep/tensor/load_weights.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/user/programs.h"

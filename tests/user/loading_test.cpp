@@ -9,7 +9,6 @@
 
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"

@@ -13,8 +13,7 @@
 #include "lockstep/models/classification.h"
 #include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/clone.h"
-#include "lockstep/tensor/replaced_child.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/user/support.h"
 

@@ -13,7 +13,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h" // class_name
 #include "tests/user/programs.h"
 #include "tests/user/stock_rows.h"

@@ -10,8 +10,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/make_module.h"
+#include "lockstep/tensor/modules.h"
 #include "tests/user/as_alone.h"
 
 namespace program {

@@ -10,7 +10,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/modules.h"
 #include "tests/user/support.h"
 
 namespace program {

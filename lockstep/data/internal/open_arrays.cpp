@@ -14,7 +14,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/data/internal/array_parts.h"
 #include "lockstep/data/internal/formats.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::internal {
 namespace {

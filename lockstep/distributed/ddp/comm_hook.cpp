@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/ddp/hook_adapter.h"
 #include "lockstep/distributed/group/group_impl.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::dist {
 namespace {

@@ -11,7 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/ddp/sync_norm.h"
 #include "lockstep/distributed/group/group_impl.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::dist::internal {
 namespace {

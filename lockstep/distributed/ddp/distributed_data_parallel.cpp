@@ -14,7 +14,7 @@
 #include "lockstep/distributed/ddp/ddp_parts.h"
 #include "lockstep/distributed/ddp/ddp_state.h"
 #include "lockstep/distributed/group/group_impl.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 
 namespace lockstep {
 namespace {

@@ -19,7 +19,7 @@
 #include "lockstep/base/version.h"
 #include "lockstep/distributed/group/choose_backend.h"
 #include "lockstep/distributed/group/group_impl.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 
 namespace lockstep::dist::internal {
 namespace {

@@ -22,7 +22,7 @@
 #include "lockstep/distributed/group/group_impl.h"
 #include "lockstep/distributed/group/rendezvous.h"
 #include "lockstep/launch/error_file.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 
 namespace lockstep::dist {
 namespace {

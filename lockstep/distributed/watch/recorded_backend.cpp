@@ -13,7 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/watch/recorded_work.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::dist::internal {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/norm_relu.h"
-#include "lockstep/tensor/print.h"
 
 namespace lockstep::internal {
 

@@ -14,7 +14,7 @@
 #include "lockstep/optim/internal/checks.h"
 #include "lockstep/optim/internal/named_state.h"
 #include "lockstep/optim/internal/state_reader.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::internal {
 

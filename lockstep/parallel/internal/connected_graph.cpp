@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 #include "lockstep/tensor/structure.h"
 
 namespace lockstep::parallel {

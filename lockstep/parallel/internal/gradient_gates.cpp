@@ -14,7 +14,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 
 namespace lockstep::parallel {
 namespace {

@@ -21,7 +21,7 @@
 #include "lockstep/parallel/internal/gradient_sum.h"
 #include "lockstep/parallel/internal/random_stream.h"
 #include "lockstep/parallel/replica_group.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 
 namespace lockstep::parallel {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <c10/core/Device.h>
 
-#include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/make_module.h"
+#include "lockstep/tensor/modules.h"
 
 namespace torch::nn {
 class Module;

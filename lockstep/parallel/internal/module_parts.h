@@ -23,7 +23,7 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 /// Buffers that take gradients are listed as parameters, behind these.
 struct ModuleParts {
   /// Weak: who else holds a child tells whether it was replaced
-  /// (tensor/replaced_child.h).
+  /// (tensor/modules.h).
   std::vector<std::weak_ptr<torch::nn::Module>> modules = {};
   NamedTensors parameters = {};
   NamedTensors buffers = {};
@@ -43,7 +43,7 @@ struct ModuleParts {
     /// Buffers were registered since.
     bool in_buffers = false;
     /// Some module is held by its registration alone: a member was assigned
-    /// (tensor/replaced_child.h).
+    /// (tensor/modules.h).
     bool has_lone_child = false;
   };
   [[nodiscard]] Changes changes() const;

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/replaced_child.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::parallel {
 namespace {

@@ -21,7 +21,7 @@
 #include "lockstep/parallel/internal/renormed_rows.h"
 #include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/internal/kept_parts.h"
-#include "lockstep/tensor/replaced_child.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/rng.h"
 
 namespace lockstep::parallel {

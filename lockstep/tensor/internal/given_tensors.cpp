@@ -12,9 +12,9 @@
 #include <torch/nn/modules/pooling.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/internal/module_children.h"
 #include "lockstep/tensor/internal/registrations.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

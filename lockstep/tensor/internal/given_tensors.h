@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The copy's own tensors and children in place of the module's: Note [What a
-// module was given] in clone.h.
+// module was given] in modules.h.
 #pragma once
 
 #include <functional>

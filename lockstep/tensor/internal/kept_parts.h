@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A module's tensors and modes while a copy is made of it: Note [What a module
-// was given] in clone.h.
+// was given] in modules.h.
 #pragma once
 
 #include <cstdint>

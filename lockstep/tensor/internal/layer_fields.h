@@ -15,7 +15,7 @@
 #include <torch/nn/module.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep::layer_fields {
 

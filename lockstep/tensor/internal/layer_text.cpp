@@ -6,7 +6,7 @@
 #include <torch/nn/modules.h>
 
 #include "lockstep/tensor/internal/layer_fields.h"
-#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

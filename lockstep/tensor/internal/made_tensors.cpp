@@ -8,7 +8,7 @@
 #include <c10/util/StringUtil.h>
 #include <torch/nn/module.h>
 
-#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/modules.h"
 
 namespace lockstep {
 namespace {

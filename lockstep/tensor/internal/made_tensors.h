@@ -26,7 +26,7 @@ namespace lockstep {
 
 /// Notes what LibTorch's operations return in this thread while it lives, the
 /// innermost one only. Holds none of it.
-/// Threads: the first one of a process installs stand-ins (clone.h), while
+/// Threads: the first one of a process installs stand-ins (modules.h), while
 /// no other thread calls operations.
 class MadeTensors {
  public:

@@ -10,8 +10,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/bridge.h"
-#include "lockstep/tensor/load_weights.h"
+#include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::train {

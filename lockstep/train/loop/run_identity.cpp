@@ -15,7 +15,7 @@
 #include "lockstep/base/version.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/internal/gpu_names.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 #include "lockstep/tensor/internal/cpu_features.h"
 #include "lockstep/tensor/internal/kernel_choice.h"
 #include "lockstep/train/settings/internal/schedules.h"

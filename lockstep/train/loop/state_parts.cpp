@@ -12,7 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/torch_optimizer.h"
-#include "lockstep/tensor/load_weights.h"
+#include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/tensor/state_dict.h"
 

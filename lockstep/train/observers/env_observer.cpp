@@ -19,7 +19,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 #include "lockstep/device/internal/gpu_names.h"
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 #include "lockstep/train/run/run_folder.h"
 
 namespace lockstep::train {

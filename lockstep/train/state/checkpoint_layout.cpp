@@ -13,7 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/state/foreign_values.h"
 
 namespace lockstep::train {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::train {
 

@@ -10,7 +10,7 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/models/model.h"
 #include "lockstep/program/internal/program_facts.h"
-#include "lockstep/tensor/memory_format.h"
+#include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/hooks/weight_average.h"
 #include "lockstep/train/loop/run_identity.h"

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Deep copies of modules without side effects. LibTorch's own `clone()` builds
-// the copy by `reset()`, which draws random numbers, turns `requires_grad` on,
-// loses the names inside a Sequential, fails for a ParameterList and gives away
-// what the module was given:
+// Whole modules: printed as Python prints them, laid out in a memory format,
+// copied; layers that were replaced behind LibTorch's back.
+//   std::cout << to_string(*net) << '\n'; // our models print so by themselves
+//   to_memory_format(*net, at::MemoryFormat::ChannelsLast);
+//   auto copy = clone_module(*net);
+//
+// LibTorch's silent trap: `net->conv1 = torch::nn::Conv2d(...)` gives forward a
+// new layer and leaves the old one registered, so state_dict, optimizers and
+// replicas keep that. The sign: a registered child that nothing else refers to.
+//   net->conv1 = net->replace_module("conv1", torch::nn::Conv2d(...)); // right
+//
+// LibTorch's own `clone()` builds the copy by `reset()`, which draws random
+// numbers, turns `requires_grad` on, loses the names inside a Sequential, fails
+// for a ParameterList and gives away what the module was given:
 //
 // Note [What a module was given]
 // clone() copies the members, empties what is registered and calls `reset()`.
@@ -29,14 +39,84 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/MemoryFormat.h>
+#include <c10/util/ArrayRef.h>
+#include <torch/nn/module.h>
 
 namespace lockstep {
+
+/// PyTorch 2.13's `repr(module)`: class name, options, children indented by
+/// two. Options show for all layers of LibTorch, but for what LibTorch does not
+/// keep of them (layer_text.h); any other module shows its class name and
+/// children.
+std::string to_string(const torch::nn::Module& module);
+
+/// `repr(str)`: 'a', or "it's" where the text holds a single quote.
+std::string python_repr(std::string_view text);
+
+/// `repr(list of str)`: ['a', 'b'].
+std::string python_repr(std::span<const std::string> texts);
+
+/// Sizes as PyTorch prints them: torch.Size([5, 3]).
+std::string size_text(c10::IntArrayRef sizes);
+
+/// A tuple of integers: (3, 3), or (3,) for one.
+std::string tuple_text(c10::IntArrayRef values);
+
+/// Lays out the parameters and buffers of `module` in `format`: ChannelsLast
+/// those of four dimensions, ChannelsLast3d of five, others both. Values, names
+/// and the parameters' identity stay. Call it before optimizers and replicas
+/// are made. The file written from either layout holds the same values.
+void to_memory_format(torch::nn::Module& module, at::MemoryFormat format);
+
+/// Python's `tensor.to(memory_format=...)`: the tensor itself if it lies so.
+/// With one channel `contiguous` is another thing: packed numbers have channels
+/// last, too, but kernels that ask for a tensor's format take it for packed.
+at::Tensor in_memory_format(const at::Tensor& tensor, at::MemoryFormat format);
+
+/// Names ("layer1.0.conv1") of the registered children to which nothing but
+/// their registration refers; empty for every LibTorch container and layer. A
+/// module none of whose several children is referred to keeps them in its
+/// registry alone and is not listed; one with a single child is, though nothing
+/// may be wrong.
+/// Threads: nobody may change the module meanwhile; a reference that another
+/// thread holds for a moment hides a child.
+std::vector<std::string> replaced_children(const torch::nn::Module& module);
+
+/// Names ("decoder.weight") of the registered parameters and buffers to which
+/// nothing but their registration refers: `b->weight = a->weight` leaves one. A
+/// module that finds them by name only is listed though nothing is wrong, but
+/// for LibTorch's ParameterList and ParameterDict.
+/// Threads: as `replaced_children`.
+std::vector<std::string> replaced_tensors(const torch::nn::Module& module);
+
+/// What to write instead, for the first of `replaced_children`; empty without
+/// any.
+std::string replaced_children_hint(const torch::nn::Module& module);
+
+/// The same as a warning of LibTorch, once for each child.
+/// Threads: safe to call from several threads.
+void warn_of_replaced_children(const torch::nn::Module& module);
+
+/// A copy with its own storages, the same `requires_grad` flags and the same
+/// train or eval mode; on `device` if given. `module` stays as it is, bit for
+/// bit.
+/// Threads: no other thread may use the module or draw from the default
+/// generator meanwhile; the generator's state is the same afterwards.
+/// Errors: what `module.clone()` throws; c10::Error if that makes another
+/// class, as for a class that inherits it, if members of the copy would hold
+/// the module's tensors or children, and if they would hold what it displaces.
+std::shared_ptr<torch::nn::Module> clone_module(
+    const torch::nn::Module& module,
+    const std::optional<c10::Device>& device = std::nullopt);
 
 /// A module's tensor, and the copy's.
 struct StandIn {
@@ -71,26 +151,6 @@ class StandInGuard {
  private:
   const StandIns* outer_ = nullptr;
 };
-
-} // namespace lockstep
-
-namespace torch::nn {
-class Module;
-} // namespace torch::nn
-
-namespace lockstep {
-
-/// A copy with its own storages, the same `requires_grad` flags and the same
-/// train or eval mode; on `device` if given. `module` stays as it is, bit for
-/// bit.
-/// Threads: no other thread may use the module or draw from the default
-/// generator meanwhile; the generator's state is the same afterwards.
-/// Errors: what `module.clone()` throws; c10::Error if that makes another
-/// class, as for a class that inherits it, if members of the copy would hold
-/// the module's tensors or children, and if they would hold what it displaces.
-std::shared_ptr<torch::nn::Module> clone_module(
-    const torch::nn::Module& module,
-    const std::optional<c10::Device>& device = std::nullopt);
 
 /// A copy, which may need a `StandInGuard`: Note [What a module was given].
 struct ModuleCopy {

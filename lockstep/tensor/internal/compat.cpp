@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/compat.h"
 
 #include <string_view>
 
