@@ -17,7 +17,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/internal/host_memory.h"
-#include "lockstep/train/checkpoint_writer.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/strategy.h"
 

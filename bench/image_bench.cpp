@@ -13,8 +13,8 @@
 
 #include "bench/serve.h"
 #include "lockstep/base/internal/numbers.h"
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace {
 

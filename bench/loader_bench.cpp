@@ -15,7 +15,7 @@
 #include "bench/serve.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/data/samplers.h"
 
 namespace {

@@ -16,7 +16,7 @@
 #include "lockstep/base/internal/folder_lock.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/settings/run_names.h"
+#include "lockstep/train/settings/internal/run_names.h"
 
 namespace lockstep::cli {
 namespace {

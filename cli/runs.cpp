@@ -18,7 +18,7 @@
 #include "lockstep/base/internal/utc.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/report/run_page.h"
-#include "lockstep/train/settings/run_names.h"
+#include "lockstep/train/settings/internal/run_names.h"
 
 namespace lockstep::cli {
 namespace {

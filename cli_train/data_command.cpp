@@ -14,7 +14,7 @@
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/augment.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli_train {

@@ -8,9 +8,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/registry.h"
-#include "lockstep/train/named_parts.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/train/step/image_fit.h"
+#include "lockstep/train/trainer.h"
 #include "lockstep/train/use/mapped_classes.h"
 
 namespace lockstep::cli_train {

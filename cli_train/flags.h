@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/sources.h"
 
 namespace lockstep::cli_train {
 

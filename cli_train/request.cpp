@@ -11,7 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/run/run_folder.h"

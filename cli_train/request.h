@@ -9,9 +9,9 @@
 #include <string>
 
 #include "cli_train/flags.h"
-#include "lockstep/data/registry.h"
-#include "lockstep/train/resume.h"
-#include "lockstep/train/settings/sources.h"
+#include "lockstep/data/open_dataset.h"
+#include "lockstep/train/checkpoints.h"
+#include "lockstep/train/settings/config.h"
 
 namespace lockstep::cli_train {
 

@@ -17,7 +17,6 @@
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/launch/internal/job_note.h"
 #include "lockstep/report/console_log.h"
-#include "lockstep/train/named_parts.h"
 #include "lockstep/train/observers/bar_observer.h"
 #include "lockstep/train/observers/line_observer.h"
 #include "lockstep/train/run/config_file.h"

@@ -6,8 +6,7 @@
 
 #include <torch/torch.h>
 
-#include "lockstep/train/checkpoint_writer.h"
-#include "lockstep/train/resume.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/state_parts.h"
 

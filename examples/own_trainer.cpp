@@ -6,7 +6,7 @@
 
 #include <torch/torch.h>
 
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/trainer.h"
 

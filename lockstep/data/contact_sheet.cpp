@@ -6,8 +6,8 @@
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/augment.h"
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/internal/png_writer.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/idx_file.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep {
 namespace {

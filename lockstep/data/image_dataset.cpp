@@ -6,7 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/image_folder.h"
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -20,6 +18,7 @@
 #include "lockstep/data/internal/image_options.h"
 #include "lockstep/data/internal/image_resize.h"
 #include "lockstep/data/internal/picture_reader.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/internal/formats.h"
 #include "lockstep/data/internal/split.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "lockstep/report/html_text.h"
 #include "lockstep/report/page_sections.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/run_names.h"
+#include "lockstep/train/settings/internal/run_names.h"
 
 namespace lockstep::report {
 namespace {

@@ -12,7 +12,7 @@
 #include "lockstep/report/page_sections.h"
 #include "lockstep/report/page_style.h"
 #include "lockstep/report/run_curves.h"
-#include "lockstep/train/settings/run_names.h"
+#include "lockstep/train/settings/internal/run_names.h"
 
 namespace lockstep::report {
 namespace {

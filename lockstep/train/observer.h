@@ -14,7 +14,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/metrics/metric.h"
-#include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::train {
 
@@ -59,7 +58,7 @@ struct Score {
 /// By what the best epoch is chosen.
 struct BestBy {
   /// Of results.csv: "val_top1", "val_miou", "val_loss", "train_loss".
-  std::string column{kTestLossColumn};
+  std::string column = "val_loss";
   Better better = Better::kLower;
 
   friend bool operator==(const BestBy&, const BestBy&) = default;

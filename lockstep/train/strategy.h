@@ -28,7 +28,6 @@
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/rng.h"
-#include "lockstep/train/scoring.h"
 #include "lockstep/train/task.h"
 
 namespace lockstep::train {

@@ -3,6 +3,9 @@
 // Trains a model as a TrainConfig says and keeps a run folder.
 //   Trainer trainer(config, {.own = {.model = net, .train_data = images}});
 //   TrainResult result = trainer.run();
+//
+// The parts of a run that settings name, as the command line has them:
+//   Trainer trainer(config, {.own = named_parts(config)});
 #pragma once
 
 #include <functional>
@@ -14,11 +17,10 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/distributed/process_group.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/own_parts.h"
-#include "lockstep/train/resume.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/sources.h"
 #include "lockstep/train/state_part.h"
 #include "lockstep/train/step_hook.h"
 
@@ -110,5 +112,20 @@ class Trainer {
  private:
   std::unique_ptr<TrainingRun> run_;
 };
+
+/// `given`, with the data sets of `settings.data` if it has no data, and with
+/// the model of `settings.model` and the weights of `settings.seed` if it has
+/// none. Random numbers go on from that seed then, on each rank of `group` from
+/// another one. Threads and kernels are set as the trainer sets them.
+/// Errors: throws as `checked_flags`, `open_dataset`, `make_model`,
+/// `fit_images` and `choose_devices`.
+OwnParts named_parts(
+    const TrainConfig& settings,
+    OwnParts given = {},
+    const dist::ProcessGroup& group = dist::job_group());
+
+/// The data sets of `settings.data` alone, for a model that is there already.
+/// Errors: throws as `checked_flags` and `open_dataset`.
+OwnParts named_data(const TrainConfig& settings);
 
 } // namespace lockstep::train

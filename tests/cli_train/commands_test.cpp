@@ -11,7 +11,7 @@
 
 #include "cli_train/flags.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/models/model.h"
 #include "tests/support/shell.h"
 

@@ -12,10 +12,9 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/internal/image_resize.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

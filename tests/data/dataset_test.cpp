@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

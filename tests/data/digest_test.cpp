@@ -15,7 +15,7 @@
 #include "lockstep/data/internal/array_dataset.h"
 #include "lockstep/data/internal/resized_dataset.h"
 #include "lockstep/data/made_dataset.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep {

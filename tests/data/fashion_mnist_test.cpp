@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/data/internal/gunzip.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

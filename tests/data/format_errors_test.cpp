@@ -11,7 +11,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/data/augment.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"

@@ -15,7 +15,7 @@
 #include "lockstep/data/augment.h"
 #include "lockstep/data/internal/array_dataset.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/scratch_dir.h"
 

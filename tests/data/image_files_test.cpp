@@ -11,10 +11,10 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/data/augment.h"
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/internal/resized_dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/user/support.h"
 

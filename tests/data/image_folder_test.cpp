@@ -2,8 +2,6 @@
 //
 // Folders of pictures: their order and pixels as torchvision's, their parts,
 // and what is said of folders that are no data.
-#include "lockstep/data/image_folder.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +17,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/data/loader.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"

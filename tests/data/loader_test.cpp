@@ -10,7 +10,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/data/samplers.h"
 #include "tests/data/idx_fixture.h"
 

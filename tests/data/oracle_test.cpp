@@ -16,7 +16,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/data/samplers.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"

@@ -13,7 +13,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

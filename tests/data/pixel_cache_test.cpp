@@ -13,8 +13,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/data/augment.h"
-#include "lockstep/data/image_folder.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/scoped_variable.h"
 #include "tests/support/scratch_dir.h"

@@ -14,7 +14,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/data/internal/picture_reader.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"

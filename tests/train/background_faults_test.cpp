@@ -19,7 +19,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/state_dict.h"
-#include "lockstep/train/checkpoint_writer.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/state/checkpoint_files.h"
 
 namespace lockstep::train {

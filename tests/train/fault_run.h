@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lockstep/base/internal/memory_fs.h"
-#include "lockstep/train/resume.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/state/checkpoint_files.h"
 
 namespace lockstep::train {

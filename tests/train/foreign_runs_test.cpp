@@ -13,7 +13,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/state_dict.h"
-#include "lockstep/train/checkpoint_layout.h"
+#include "lockstep/train/checkpoints.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"
 

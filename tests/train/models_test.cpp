@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/models/model.h"
 #include "lockstep/train/loop/setup.h"
-#include "lockstep/train/named_parts.h"
+#include "lockstep/train/trainer.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep::train {

@@ -9,7 +9,7 @@
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/internal/memory_fs.h"
-#include "lockstep/train/resume.h"
+#include "lockstep/train/checkpoints.h"
 
 namespace lockstep::train {
 namespace {

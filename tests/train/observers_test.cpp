@@ -10,7 +10,7 @@
 #include "lockstep/train/observers/line_observer.h"
 #include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/observers/run_log.h"
-#include "lockstep/train/scoring.h"
+#include "lockstep/train/task.h"
 
 namespace lockstep::train {
 namespace {

@@ -7,8 +7,7 @@
 #include <gmock/gmock.h>
 #include <torch/nn/modules/linear.h>
 
-#include "lockstep/train/checkpoint_writer.h"
-#include "lockstep/train/resume.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/state/checkpoint_files.h"
 #include "lockstep/train/state_parts.h"
 #include "tests/support/scratch_dir.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Where a run goes on, and what it must leave alone.
-#include "lockstep/train/resume.h"
-
 #include <filesystem>
 #include <functional>
 
@@ -15,6 +13,7 @@
 #include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/run/run_files.h"
 #include "tests/train/trainer_fixture.h"

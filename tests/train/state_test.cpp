@@ -14,10 +14,10 @@
 #include "lockstep/metrics/metric.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/rng.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/loop/cursor.h"
 #include "lockstep/train/run/run_files.h"
 #include "lockstep/train/sample_order.h"
-#include "lockstep/train/snapshot_buffer.h"
 #include "lockstep/train/state_parts.h"
 
 namespace lockstep::train {

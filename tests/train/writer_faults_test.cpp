@@ -14,7 +14,7 @@
 
 #include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/checkpoint_writer.h"
+#include "lockstep/train/checkpoints.h"
 #include "tests/train/fault_run.h"
 
 namespace lockstep::train {

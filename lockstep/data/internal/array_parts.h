@@ -11,7 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/data/internal/array_dataset.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/data/internal/csv_file.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

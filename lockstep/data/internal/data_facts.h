@@ -10,7 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/images.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/images.h"
 #include "lockstep/data/internal/picture_reader.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

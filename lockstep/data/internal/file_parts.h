@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/data/internal/file_dataset.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

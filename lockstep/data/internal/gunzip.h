@@ -8,7 +8,7 @@
 #include <string>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/image_folder.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

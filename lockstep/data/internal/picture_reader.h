@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/internal/augment_plan.h"
 #include "lockstep/data/internal/image_decoders.h"
 #include "lockstep/data/internal/pixel_cache.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/internal/file_digest.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

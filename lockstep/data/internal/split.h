@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/image_folder.h"
+#include "lockstep/data/open_dataset.h"
 
 namespace lockstep::internal {
 

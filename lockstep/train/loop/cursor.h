@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/train/scoring.h"
 #include "lockstep/train/state_part.h"
+#include "lockstep/train/task.h"
 
 namespace lockstep::train {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/named_parts.h"
-
 #include <array>
 #include <mutex>
 #include <span>
@@ -11,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/program/internal/program_facts.h"
 #include "lockstep/train/loop/setup.h"
@@ -20,6 +18,7 @@
 #include "lockstep/train/step/image_fit.h"
 #include "lockstep/train/step/model_options.h"
 #include "lockstep/train/step/named_model.h"
+#include "lockstep/train/trainer.h"
 
 namespace lockstep::train {
 namespace {

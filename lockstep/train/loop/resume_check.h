@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/loop/cursor.h"
 #include "lockstep/train/loop/run_identity.h"
 #include "lockstep/train/loop/run_start.h"
-#include "lockstep/train/resume.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/sources.h"
 
 namespace lockstep::train {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lockstep/base/log_sink.h"
-#include "lockstep/train/resume.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/step/image_fit.h"
 #include "lockstep/train/task.h"

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/loop/cursor.h"
 #include "lockstep/train/loop/run_identity.h"
 #include "lockstep/train/loop/setup.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/resume.h"
 #include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {

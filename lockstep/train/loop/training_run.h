@@ -11,6 +11,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/distributed/process_group.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/loop/cursor.h"
 #include "lockstep/train/loop/micro_batches.h"
 #include "lockstep/train/loop/run_identity.h"
@@ -21,7 +22,6 @@
 #include "lockstep/train/observers/loss_watch.h"
 #include "lockstep/train/observers/run_outputs.h"
 #include "lockstep/train/observers/stopwatch.h"
-#include "lockstep/train/resume.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/state_part.h"
 #include "lockstep/train/step/test_samples.h"

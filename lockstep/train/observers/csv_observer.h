@@ -10,7 +10,7 @@
 
 #include "lockstep/train/observer.h"
 #include "lockstep/train/run/run_files.h"
-#include "lockstep/train/settings/run_names.h"
+#include "lockstep/train/settings/internal/run_names.h"
 
 namespace lockstep::train {
 

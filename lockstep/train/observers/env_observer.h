@@ -13,7 +13,6 @@
 #include "lockstep/train/observer.h"
 #include "lockstep/train/run/run_files.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/sources.h"
 
 namespace lockstep::train {
 

@@ -13,13 +13,11 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/distributed/process_group.h"
-#include "lockstep/train/checkpoint_writer.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/resume.h"
 #include "lockstep/train/run/run_files.h"
 #include "lockstep/train/run/run_folder.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/sources.h"
 
 namespace lockstep::train {
 

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/settings/run_names.h"
+#include "lockstep/train/settings/internal/run_names.h"
 
 namespace lockstep::train {
 namespace {

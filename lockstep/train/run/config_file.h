@@ -9,7 +9,6 @@
 
 #include "lockstep/ckpt/value.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/sources.h"
 
 namespace lockstep::train {
 

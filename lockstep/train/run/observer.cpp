@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/train/settings/internal/run_names.h"
 
 namespace lockstep::train {
 

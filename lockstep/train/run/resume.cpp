@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/resume.h"
-
 #include <algorithm>
 #include <filesystem>
 
@@ -8,6 +6,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/tensor/checkpoint.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/run/run_folder.h"
 #include "lockstep/train/state/checkpoint_files.h"

@@ -11,7 +11,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/internal/folder_lock.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/run_names.h"
+#include "lockstep/train/settings/internal/run_names.h"
 
 namespace lockstep::train {
 

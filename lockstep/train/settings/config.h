@@ -4,10 +4,17 @@
 // command line, `--help`, `args.yaml` and the `args` of a checkpoint.
 //   TrainConfig config;
 //   set_flag(config, *find_flag("--batch_size"), "64");
+//
+// Where the values of a run's settings come from. Later ones win:
+//   default < --recipe < the resumed run < --config FILE < LOCKSTEP_<FLAG>
+//   < flag
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +28,7 @@ inline constexpr std::string_view kOwnPrefix = "own:";
 
 /// What a run does. Names are the flags' with underscores. `data` and `model`
 /// are names of parts: the command line makes the parts that they name
-/// (named_parts.h); for a trainer they are those of the parts that it is given.
+/// (`named_parts`); for a trainer they are those of the parts that it is given.
 struct TrainConfig {
   std::string data = "fashion-mnist";
   /// Empty: where the distribution installs the data set.
@@ -149,7 +156,7 @@ struct TrainConfig {
   /// Run folder; empty: `runs/<time>-<model>`.
   std::string output = {};
   std::string name = {};
-  /// Checkpoint file, run folder, "auto" or "best": resume.h.
+  /// Checkpoint file, run folder, "auto" or "best": checkpoints.h.
   std::string resume = {};
   /// Refuse to go on where the bits could differ from an uninterrupted run.
   bool resume_exact = false;
@@ -247,5 +254,41 @@ TrainConfig checked_flags(TrainConfig config);
 
 /// The member as text that `set_flag` reads back.
 std::string get_flag(const TrainConfig& config, const Flag& flag);
+
+/// The place that gave each setting its value.
+class SettingSources {
+ public:
+  /// `place` reads well after "from": "the command line", "run.yaml:3".
+  void set(const Flag& flag, std::string place);
+  /// `otherwise` for a setting that nothing has set.
+  [[nodiscard]] std::string of(
+      const Flag& flag,
+      std::string_view otherwise = "the program") const;
+
+ private:
+  std::map<std::string_view, std::string> places_;
+};
+
+/// "LOCKSTEP_BATCH_SIZE".
+std::string environment_name(const Flag& flag);
+
+/// The value of a variable; nothing if it is not set.
+using Environment =
+    std::function<std::optional<std::string>(const std::string& name)>;
+
+/// The process's. Threads: none may change the environment meanwhile.
+Environment process_environment();
+
+/// Sets what variables `LOCKSTEP_<FLAG>` name. An empty one counts as not set.
+/// Errors: as `set_flag`, naming the variable.
+void apply_environment(
+    TrainConfig& config,
+    SettingSources& sources,
+    const Environment& environment = process_environment());
+
+/// One line per setting: name, value, source.
+std::string settings_table(
+    const TrainConfig& config,
+    const SettingSources& sources);
 
 } // namespace lockstep::train

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/settings/sources.h"
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -8,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {
 void SettingSources::set(const Flag& flag, std::string place) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/train/scoring.h"
 #include "lockstep/train/task.h"
 
 namespace lockstep::train {

@@ -13,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/settings/internal/run_names.h"
 #include "lockstep/train/step/cross_entropy.h"
 #include "lockstep/train/step/model_options.h"
 

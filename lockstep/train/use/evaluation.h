@@ -13,7 +13,6 @@
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/metrics/metric.h"
-#include "lockstep/train/scoring.h"
 #include "lockstep/train/state/trained_data.h"
 #include "lockstep/train/strategy.h"
 #include "lockstep/train/task.h"

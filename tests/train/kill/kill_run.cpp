@@ -11,7 +11,6 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
-#include "lockstep/train/named_parts.h"
 #include "lockstep/train/trainer.h"
 
 namespace {

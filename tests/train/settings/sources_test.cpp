@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/settings/sources.h"
-
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/scoring.h"
-
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -11,6 +9,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/train/task.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/checkpoint_layout.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/state_dict.h"
+#include "lockstep/train/checkpoints.h"
 #include "lockstep/train/state/foreign_values.h"
 
 namespace lockstep::train {

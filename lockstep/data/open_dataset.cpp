@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/registry.h"
+#include "lockstep/data/open_dataset.h"
 
 #include <algorithm>
 #include <array>

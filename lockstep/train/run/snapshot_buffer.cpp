@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/snapshot_buffer.h"
-
 #include <unordered_map>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
 #include "lockstep/tensor/internal/storage_bridge.h"
+#include "lockstep/train/checkpoints.h"
 
 namespace lockstep::train {
 namespace {
