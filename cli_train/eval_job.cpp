@@ -9,9 +9,9 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/open_dataset.h"
+#include "lockstep/train/inference/mapped_classes.h"
 #include "lockstep/train/step/image_fit.h"
 #include "lockstep/train/trainer.h"
-#include "lockstep/train/use/mapped_classes.h"
 
 namespace lockstep::cli_train {
 namespace {

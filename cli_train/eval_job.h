@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/train/use/evaluation.h"
-#include "lockstep/train/use/trained_model.h"
+#include "lockstep/train/inference/evaluation.h"
+#include "lockstep/train/inference/trained_model.h"
 
 namespace lockstep::cli_train {
 

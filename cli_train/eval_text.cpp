@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/train/use/outputs.h"
+#include "lockstep/train/inference/outputs.h"
 
 namespace lockstep::cli_train {
 namespace {

@@ -15,10 +15,10 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/data/internal/image_files.h"
+#include "lockstep/train/inference/image_list.h"
+#include "lockstep/train/inference/outputs.h"
+#include "lockstep/train/inference/trained_model.h"
 #include "lockstep/train/strategy.h"
-#include "lockstep/train/use/image_list.h"
-#include "lockstep/train/use/outputs.h"
-#include "lockstep/train/use/trained_model.h"
 
 namespace lockstep::cli_train {
 

@@ -6,7 +6,7 @@
 #include "cli_train/eval_files.h"
 #include "lockstep/data/internal/class_color.h"
 #include "lockstep/data/internal/sample_picture.h"
-#include "lockstep/train/use/outputs.h"
+#include "lockstep/train/inference/outputs.h"
 
 namespace lockstep::cli_train {
 namespace {

@@ -16,8 +16,8 @@
 #include "lockstep/data/internal/check_index.h"
 #include "lockstep/data/internal/file_digest.h"
 #include "lockstep/data/internal/image_options.h"
-#include "lockstep/data/internal/image_resize.h"
 #include "lockstep/data/internal/picture_reader.h"
+#include "lockstep/data/internal/resize_uint8.h"
 #include "lockstep/data/open_dataset.h"
 
 namespace lockstep {

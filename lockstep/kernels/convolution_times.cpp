@@ -14,7 +14,7 @@
 #include <ATen/ops/randn_like.h>
 
 #include "lockstep/kernels/install.h"
-#include "lockstep/kernels/internal/convolution_ways.h"
+#include "lockstep/kernels/internal/convolution_algorithms.h"
 #include "lockstep/kernels/internal/weight_gradient.h"
 
 namespace lockstep::kernels {
@@ -27,7 +27,7 @@ constexpr std::array kPasses{
     Pass::kInputGradient,
     Pass::kWeightGradient};
 constexpr std::array<std::int64_t, 2> kNone{0, 0};
-static_assert(kWays.size() == 1 + kConvolutionWays.size());
+static_assert(kWays.size() == 1 + kConvolutionAlgorithms.size());
 
 double now(clockid_t clock) {
   timespec time{};
@@ -98,7 +98,8 @@ Tensor compute_exactly(Pass pass, const ConvolutionInputs& of) {
   return {};
 }
 
-Tensor compute_by(const ConvolutionWay& way, Pass pass, const Tensor& grads) {
+Tensor
+compute_by(const ConvolutionAlgorithm& way, Pass pass, const Tensor& grads) {
   switch (pass) {
     case Pass::kForward:
       return way.forward({});
@@ -115,7 +116,7 @@ time_pass(Pass pass, const ConvolutionInputs& of, std::int64_t repeats) {
   WayTimes times{{.way = "exact"}};
   std::vector<std::function<Tensor()>> work{
       [&] { return compute_exactly(pass, of); }};
-  for (const auto& [name, make] : kConvolutionWays) {
+  for (const auto& [name, make] : kConvolutionAlgorithms) {
     // A call makes its way anew, as convolutions do.
     const auto found = make(of.input, of.weight, of.steps);
     if (!found) {

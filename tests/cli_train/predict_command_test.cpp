@@ -19,7 +19,7 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/data/open_dataset.h"
 #include "lockstep/tensor/state_dict.h"
-#include "lockstep/train/use/trained_model.h"
+#include "lockstep/train/inference/trained_model.h"
 #include "tests/cli_train/trained_run.h"
 #include "tests/support/python.h"
 #include "tests/support/shell.h"

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/resize_uint8.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/open_dataset.h"
 #include "tests/support/python.h"

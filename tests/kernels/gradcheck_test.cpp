@@ -14,7 +14,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/kernels/install.h"
-#include "lockstep/kernels/internal/convolution_ways.h"
+#include "lockstep/kernels/internal/convolution_algorithms.h"
 #include "lockstep/tensor/norm_relu.h"
 
 namespace lockstep::kernels {
@@ -97,7 +97,7 @@ constexpr std::array<LayerShape, 10> kShapes{{
 
 // A convolution is linear in either: a large step loses nothing.
 TEST_F(Gradcheck, OfConvolutions) {
-  std::array<bool, kConvolutionWays.size()> has_way{};
+  std::array<bool, kConvolutionAlgorithms.size()> has_way{};
   for (const auto format :
        {MemoryFormat::ChannelsLast, MemoryFormat::Contiguous}) {
     for (const LayerShape& of : kShapes) {
@@ -114,8 +114,8 @@ TEST_F(Gradcheck, OfConvolutions) {
       SCOPED_TRACE((std::ostringstream() << x.sizes() << " * " << w.sizes()
                                          << ", stride " << of.stride)
                        .str());
-      for (std::size_t i = 0; i < kConvolutionWays.size(); ++i) {
-        const auto way = kConvolutionWays[i].of(
+      for (std::size_t i = 0; i < kConvolutionAlgorithms.size(); ++i) {
+        const auto way = kConvolutionAlgorithms[i].of(
             x.detach(),
             w.detach(),
             {.stride = stride, .padding = padding, .dilation = ones});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // All that is measured of a trained model, for each kind of task.
-#include "lockstep/train/use/evaluation.h"
+#include "lockstep/train/inference/evaluation.h"
 
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -14,8 +14,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/made_dataset.h"
-#include "lockstep/train/use/mapped_classes.h"
-#include "lockstep/train/use/outputs.h"
+#include "lockstep/train/inference/mapped_classes.h"
+#include "lockstep/train/inference/outputs.h"
 
 namespace lockstep::train {
 namespace {

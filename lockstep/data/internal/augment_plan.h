@@ -11,7 +11,7 @@
 
 #include "lockstep/data/augment.h"
 #include "lockstep/data/internal/draws.h"
-#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/resize_uint8.h"
 
 namespace lockstep::internal {
 

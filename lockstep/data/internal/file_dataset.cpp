@@ -12,9 +12,9 @@
 #include "lockstep/data/internal/file_digest.h"
 #include "lockstep/data/internal/image_decoders.h"
 #include "lockstep/data/internal/image_options.h"
-#include "lockstep/data/internal/image_resize.h"
 #include "lockstep/data/internal/labels.h"
 #include "lockstep/data/internal/pixel_cache.h"
+#include "lockstep/data/internal/resize_uint8.h"
 #include "lockstep/data/internal/turn_mask.h"
 
 namespace lockstep::internal {

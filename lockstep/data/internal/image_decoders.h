@@ -15,7 +15,7 @@
 #include <string>
 
 #include "lockstep/data/images.h"
-#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/resize_uint8.h"
 
 namespace lockstep::internal {
 

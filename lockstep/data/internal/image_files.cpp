@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/images.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/resize_uint8.h"
 
 namespace lockstep::internal {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "lockstep/data/augment.h"
-#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/resize_uint8.h"
 
 namespace lockstep::internal {
 
@@ -29,7 +29,7 @@ void crop_and_resize(
     std::int64_t height,
     std::int64_t width);
 
-/// As `fitted` (image_resize.h).
+/// As `fitted` (resize_uint8.h).
 void fit(AnnotatedImage& sample, std::int64_t height, std::int64_t width);
 
 /// As torchvision's `affine`: turned by `angle`, then moved, around the

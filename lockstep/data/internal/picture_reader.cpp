@@ -12,7 +12,7 @@
 #include "lockstep/data/internal/image_decoders.h"
 #include "lockstep/data/internal/image_geometry.h"
 #include "lockstep/data/internal/image_options.h"
-#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/resize_uint8.h"
 #include "lockstep/data/internal/turn_mask.h"
 
 namespace lockstep::internal {

@@ -7,13 +7,14 @@
 #include <memory>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/internal/resize.h"
+#include "lockstep/data/internal/resize_float.h"
 
 namespace lockstep {
 
 /// Resizes what `source` reads, after its transforms: bilinear with antialias,
-/// in Python's bits (resize.h). Masks of classes are resized with the images,
-/// to the nearest pixel as torch's "nearest" has it; other targets stay.
+/// in Python's bits (resize_float.h). Masks of classes are resized with the
+/// images, to the nearest pixel as torch's "nearest" has it; other targets
+/// stay.
 class ResizedDataset : public Dataset {
  public:
   /// Errors: throws kInvalidArgument (E_IMAGE_SIZE) if the samples are no

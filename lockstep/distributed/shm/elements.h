@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "lockstep/distributed/shm/pieces.h"
+#include "lockstep/distributed/shm/byte_collectives.h"
 
 namespace lockstep::dist::shm {
 

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "lockstep/distributed/shm/pieces.h"
+#include "lockstep/distributed/shm/byte_collectives.h"
 
 namespace lockstep::dist::shm {
 

@@ -13,11 +13,11 @@
 #include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include "lockstep/distributed/shm/byte_collectives.h"
 #include "lockstep/distributed/shm/elements.h"
-#include "lockstep/distributed/shm/join.h"
-#include "lockstep/distributed/shm/meeting.h"
 #include "lockstep/distributed/shm/monitored_barrier.h"
-#include "lockstep/distributed/shm/pieces.h"
+#include "lockstep/distributed/shm/reduction.h"
+#include "lockstep/distributed/shm/same_host.h"
 
 namespace lockstep::dist::internal {
 namespace {

@@ -71,14 +71,14 @@ bool has_our_way(const Call& call) {
 }
 
 // Null where there is none.
-const NormWay* way_of(const Tensor& x) {
+const NormAlgorithm* way_of(const Tensor& x) {
   return x.is_cpu() ? &cpu_norm() : x.is_cuda() ? &gpu_norm() : nullptr;
 }
 
 // Null: LibTorch's.
-const NormWay* way_for(const Call& call) {
+const NormAlgorithm* way_for(const Call& call) {
   const Tensor& x = call.x;
-  const NormWay* const way = way_of(x);
+  const NormAlgorithm* const way = way_of(x);
   if (way == nullptr || x._fw_grad(0).defined() || x.dim() < 2 ||
       !way->takes(x) || !has_our_way(call) || !is_addend(call)) {
     return nullptr;
@@ -148,7 +148,7 @@ class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
       const std::optional<Tensor>& bias,
       const std::optional<Tensor>& addend,
       const Call* call,
-      const NormWay* way) {
+      const NormAlgorithm* way) {
     const NormLayer& layer = call->layer;
     const Tensor addend_there = in_layout_of(x, call->addend);
     const auto [output, parameters] =
@@ -232,7 +232,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
       .is_training = training,
       .addend = then == nullptr ? Tensor() : then->addend(),
       .has_relu = then != nullptr};
-  const NormWay* const way = way_for(call);
+  const NormAlgorithm* const way = way_for(call);
   if (way == nullptr) {
     return libtorchs_way();
   }

@@ -9,8 +9,8 @@
 #include <ATen/ops/sum_cpu_dispatch.h>
 #include <ATen/record_function.h>
 
+#include "lockstep/kernels/internal/convolution_algorithms.h"
 #include "lockstep/kernels/internal/convolution_tensors.h"
-#include "lockstep/kernels/internal/convolution_ways.h"
 #include "lockstep/kernels/internal/weight_gradient.h"
 
 namespace lockstep::kernels {
@@ -27,7 +27,7 @@ Tensor forward(
     const Tensor& weight,
     const Tensor& bias,
     const KernelSteps& steps) {
-  for (const auto& [name, of] : kConvolutionWays) {
+  for (const auto& [name, of] : kConvolutionAlgorithms) {
     const auto way = of(input, weight, steps);
     if (way && way->is_better(Pass::kForward) && is_bias_of(weight, bias)) {
       RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>());
@@ -41,7 +41,7 @@ Tensor forward(
 Gradients gradients(const ConvolutionInputs& from, std::array<bool, 3> wanted) {
   Gradients found;
   auto& [of_input, of_weight, of_bias] = found;
-  for (const auto& [name, of] : kConvolutionWays) {
+  for (const auto& [name, of] : kConvolutionAlgorithms) {
     const auto way = of(from.input, from.weight, from.steps);
     if (!way || !way->takes_gradient(from.grad_output)) {
       continue;

@@ -138,7 +138,7 @@ ConvolutionProducts::ConvolutionProducts(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps)
-    : ConvolutionWay(input, weight),
+    : ConvolutionAlgorithm(input, weight),
       layout_(
           at::native::mkldnn_conv_use_channels_last(input, weight)
               ? MemoryFormat::ChannelsLast

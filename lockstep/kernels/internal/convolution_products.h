@@ -31,13 +31,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lockstep/kernels/internal/convolution_algorithm.h"
 #include "lockstep/kernels/internal/convolution_terms.h"
-#include "lockstep/kernels/internal/convolution_way.h"
 
 namespace lockstep::kernels {
 
 /// A two-dimensional convolution with one group, as products.
-class ConvolutionProducts final : public ConvolutionWay {
+class ConvolutionProducts final : public ConvolutionAlgorithm {
  public:
   /// None for what has no such products: other dimensions or types than
   /// float32 and bfloat16, empty tensors, maps of more than 16 outputs or 64

@@ -288,7 +288,7 @@ class BackwardPasses {
   Tensor factors_;
 };
 
-class CpuNorm final : public NormWay {
+class CpuNorm final : public NormAlgorithm {
  public:
   [[nodiscard]] bool takes(const Tensor& x) const override {
     return (x.scalar_type() == at::kFloat ||
@@ -336,7 +336,7 @@ class CpuNorm final : public NormWay {
 
 } // namespace
 
-const NormWay& cpu_norm() {
+const NormAlgorithm& cpu_norm() {
   static const CpuNorm way;
   return way;
 }

@@ -138,7 +138,7 @@ DirectConvolution::DirectConvolution(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps)
-    : ConvolutionWay(input, weight),
+    : ConvolutionAlgorithm(input, weight),
       down_(input.size(2), weight.size(2), steps, 0),
       across_(input.size(3), weight.size(3), steps, 1),
       is_strided_(std::max(steps.stride.front(), steps.stride.back()) > 1) {}

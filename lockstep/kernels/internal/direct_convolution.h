@@ -25,14 +25,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lockstep/kernels/internal/convolution_algorithm.h"
 #include "lockstep/kernels/internal/convolution_terms.h"
-#include "lockstep/kernels/internal/convolution_way.h"
 #include "lockstep/kernels/internal/direct_loops.h"
 
 namespace lockstep::kernels {
 
 /// A two-dimensional convolution with one group, channels last.
-class DirectConvolution final : public ConvolutionWay {
+class DirectConvolution final : public ConvolutionAlgorithm {
  public:
   /// None for what has no such loops: other dimensions or layouts, types other
   /// than float32 and, where the processor multiplies it, bfloat16, numbers of

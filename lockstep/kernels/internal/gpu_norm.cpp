@@ -76,7 +76,7 @@ bool is_table(const Tensor& x) {
          (layout != at::MemoryFormat::Contiguous || has_one_pixel(x));
 }
 
-class GpuNorm final : public NormWay {
+class GpuNorm final : public NormAlgorithm {
  public:
   [[nodiscard]] bool takes(const Tensor& x) const override {
     return (x.scalar_type() == at::kFloat ||
@@ -329,7 +329,7 @@ class GpuNorm final : public NormWay {
 
 } // namespace
 
-const NormWay& gpu_norm() {
+const NormAlgorithm& gpu_norm() {
   static const GpuNorm way;
   return way;
 }

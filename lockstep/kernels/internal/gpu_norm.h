@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/kernels/internal/norm_way.h"
+#include "lockstep/kernels/internal/norm_algorithm.h"
 
 namespace lockstep::kernels {
 
@@ -12,7 +12,7 @@ namespace lockstep::kernels {
 /// kernel each where a channel has few numbers (gpu_norm_at_once.h), else three
 /// (gpu_norm_tables.h). Sums have one order: results repeat bit for bit. Work
 /// is queued in the calling thread's current streams. Errors: as `GpuProgram`.
-const NormWay& gpu_norm();
+const NormAlgorithm& gpu_norm();
 
 /// The kernels, in CUDA C++.
 std::string gpu_norm_source();

@@ -261,7 +261,7 @@ WinogradConvolution::WinogradConvolution(
     const Tensor& input,
     const Tensor& weight,
     at::IntArrayRef padding)
-    : ConvolutionWay(input, weight),
+    : ConvolutionAlgorithm(input, weight),
       outputs_(outputs_of(
           input.size(2) + 2 * padding.front() - 2,
           input.size(3) + 2 * padding.back() - 2,

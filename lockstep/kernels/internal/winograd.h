@@ -23,15 +23,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lockstep/kernels/internal/convolution_algorithm.h"
 #include "lockstep/kernels/internal/convolution_terms.h"
-#include "lockstep/kernels/internal/convolution_way.h"
 #include "lockstep/kernels/internal/winograd_loops.h"
 
 namespace lockstep::kernels {
 
 /// A two-dimensional convolution with one group, computed by Winograd's
 /// algorithm.
-class WinogradConvolution final : public ConvolutionWay {
+class WinogradConvolution final : public ConvolutionAlgorithm {
  public:
   /// None for others than 3x3 with stride 1, no dilation and a padding of at
   /// most 2, float32, channels last, numbers of channels that are multiples of

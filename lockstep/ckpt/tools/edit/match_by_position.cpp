@@ -12,7 +12,7 @@
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/match.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
-#include "lockstep/ckpt/tools/edit/rekey.h"
+#include "lockstep/ckpt/tools/edit/rekey_dict.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/distributed/shm/meeting.h"
+#include "lockstep/distributed/shm/same_host.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

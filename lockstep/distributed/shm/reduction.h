@@ -6,7 +6,7 @@
 #include <c10/core/ScalarType.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
-#include "lockstep/distributed/shm/pieces.h"
+#include "lockstep/distributed/shm/byte_collectives.h"
 
 namespace lockstep::dist::shm {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/rekey.h"
+#include "lockstep/ckpt/tools/edit/rekey_dict.h"
 
 #include <map>
 #include <utility>

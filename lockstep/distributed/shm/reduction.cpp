@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/distributed/shm/join.h"
+#include "lockstep/distributed/shm/reduction.h"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
-#include "lockstep/ckpt/tools/edit/rekey.h"
+#include "lockstep/ckpt/tools/edit/rekey_dict.h"
 #include "lockstep/ckpt/tools/edit/wrapper_prefix.h"
 #include "lockstep/ckpt/walk.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What our ways to compute a convolution have in common. Which there are:
-// convolution_ways.h.
+// What our algorithms for a convolution have in common. Which there are:
+// convolution_algorithms.h.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ namespace lockstep::kernels {
 
 /// One two-dimensional convolution with one group, computed in one way.
 /// Shape: input [batch, in, h, w], weight [out, in, kh, kw].
-class ConvolutionWay {
+class ConvolutionAlgorithm {
  public:
-  virtual ~ConvolutionWay() = default;
+  virtual ~ConvolutionAlgorithm() = default;
 
   /// Whether this is faster than LibTorch's kernel, and as exact: a matter of
   /// shape, type, processor and the calling thread's number of threads, never
@@ -38,7 +38,7 @@ class ConvolutionWay {
       const at::Tensor& grad_output) const = 0;
 
  protected:
-  ConvolutionWay(at::Tensor input, at::Tensor weight)
+  ConvolutionAlgorithm(at::Tensor input, at::Tensor weight)
       : input_(std::move(input)), weight_(std::move(weight)) {}
 
   [[nodiscard]] virtual std::array<std::int64_t, 4> output_sizes() const = 0;

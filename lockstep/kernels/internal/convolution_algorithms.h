@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The table of our ways to compute a convolution.
+// The table of our algorithms for a convolution.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@ struct ConvolutionWayRow {
   /// As profilers see it.
   const char* name = nullptr;
   /// Null for a convolution that the way cannot compute.
-  std::unique_ptr<const ConvolutionWay> (*of)(
+  std::unique_ptr<const ConvolutionAlgorithm> (*of)(
       const at::Tensor& input,
       const at::Tensor& weight,
       const KernelSteps& steps) = nullptr;
 };
 
 template <class Way>
-std::unique_ptr<const ConvolutionWay> made_way(
+std::unique_ptr<const ConvolutionAlgorithm> made_way(
     const at::Tensor& input,
     const at::Tensor& weight,
     const KernelSteps& steps) {
@@ -32,7 +32,7 @@ std::unique_ptr<const ConvolutionWay> made_way(
 }
 
 /// The first that is better computes; LibTorch's kernel if none is.
-inline constexpr std::array kConvolutionWays{
+inline constexpr std::array kConvolutionAlgorithms{
     ConvolutionWayRow{"lockstep::winograd", &made_way<WinogradConvolution>},
     ConvolutionWayRow{"lockstep::direct", &made_way<DirectConvolution>},
     ConvolutionWayRow{"lockstep::product", &made_way<ConvolutionProducts>}};

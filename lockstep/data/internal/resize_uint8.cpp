@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/resize_uint8.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/data/internal/resize_lines.h"
+#include "lockstep/data/internal/resize_passes.h"
 
 namespace lockstep::internal {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lockstep/data/images.h"
-#include "lockstep/data/internal/resize.h"
+#include "lockstep/data/internal/resize_float.h"
 
 namespace lockstep::internal {
 

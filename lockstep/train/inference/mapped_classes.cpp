@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/use/mapped_classes.h"
+#include "lockstep/train/inference/mapped_classes.h"
 
 #include <algorithm>
 #include <utility>

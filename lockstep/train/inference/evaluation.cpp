@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/use/evaluation.h"
+#include "lockstep/train/inference/evaluation.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@
 #include <ATen/ops/mse_loss.h>
 
 #include "lockstep/data/loader.h"
-#include "lockstep/train/use/outputs.h"
+#include "lockstep/train/inference/outputs.h"
 
 namespace lockstep::train {
 namespace {

@@ -69,12 +69,12 @@ struct NormGradients {
 };
 
 /// Threads: any.
-class NormWay {
+class NormAlgorithm {
  public:
-  NormWay() = default;
-  virtual ~NormWay() = default;
-  NormWay(const NormWay&) = delete;
-  NormWay& operator=(const NormWay&) = delete;
+  NormAlgorithm() = default;
+  virtual ~NormAlgorithm() = default;
+  NormAlgorithm(const NormAlgorithm&) = delete;
+  NormAlgorithm& operator=(const NormAlgorithm&) = delete;
 
   /// Whether it takes batches with the type and the layout of `x`, which has
   /// shape [N, C, ...].

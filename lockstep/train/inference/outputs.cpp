@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/use/outputs.h"
+#include "lockstep/train/inference/outputs.h"
 
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/use/trained_model.h"
+#include "lockstep/train/inference/trained_model.h"
 
 #include <algorithm>
 #include <filesystem>

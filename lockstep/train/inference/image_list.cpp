@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/use/image_list.h"
+#include "lockstep/train/inference/image_list.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/internal/convolution_way.h"
+#include "lockstep/kernels/internal/convolution_algorithm.h"
 
 #include "lockstep/kernels/internal/convolution_tensors.h"
 
 namespace lockstep::kernels {
 
-bool ConvolutionWay::takes_gradient(const at::Tensor& grad_output) const {
+bool ConvolutionAlgorithm::takes_gradient(const at::Tensor& grad_output) const {
   return is_a_batch(grad_output) &&
          grad_output.scalar_type() == weight_.scalar_type() &&
          grad_output.sizes() == at::IntArrayRef(output_sizes());

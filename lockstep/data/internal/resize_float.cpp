@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/internal/resize.h"
+#include "lockstep/data/internal/resize_float.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/internal/resize_lines.h"
+#include "lockstep/data/internal/resize_passes.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/distributed/shm/pieces.h"
+#include "lockstep/distributed/shm/byte_collectives.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/internal/resize_lines.h"
+#include "lockstep/data/internal/resize_passes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/data/internal/resize.h"
+#include "lockstep/data/internal/resize_float.h"
 
 namespace lockstep::internal {
 
