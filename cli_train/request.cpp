@@ -217,8 +217,6 @@ std::string fit_to_samples(Request& request, std::int64_t samples) {
   if (!has_files || is_given || fit >= config.batch_size) {
     return {};
   }
-  const double share =
-      static_cast<double>(fit) / static_cast<double>(config.batch_size);
   config.batch_size = fit;
   request.sources.set(batch_size, "the number of samples");
   std::string text = format(
@@ -226,8 +224,8 @@ std::string fit_to_samples(Request& request, std::int64_t samples) {
       samples,
       fit);
   if (request.sources.of(lr, "").empty()) {
-    // In step with the batch: Goyal et al. 2017.
-    config.lr *= share;
+    // In step with the batch, as Goyal et al. 2017 have it: 0.1 for 256.
+    config.lr *= static_cast<double>(fit) / 256;
     request.sources.set(lr, "the number of samples");
     text += format(", and --lr {}", shortest(config.lr));
   }

@@ -119,7 +119,9 @@ void print_plan(const train::Trainer& trainer, Request& request) {
                              train::get_flag(request.config, flag)) {
       request.sources.set(
           flag,
-          flag.name == "img-size" ? "the model" : "the checkpoint");
+          flag.name == "img-size"         ? "the model"
+          : request.config.resume.empty() ? "the data"
+                                          : "the checkpoint");
     }
   }
   std::string text = request.recipe.empty()

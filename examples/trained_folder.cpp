@@ -42,7 +42,9 @@ int main() try {
   torch::manual_seed(0);
   ls::train::Trainer trainer(
       {.batch_size = 8, .epochs = 8, .lr = 0.005, .output = "animals_run"},
-      {.own = {
+      {.log = &ls::train::console_log(),
+       .should_stop = ls::train::stop_on_signals(),
+       .own = {
            .model = ls::resnet18({.num_classes = train->num_classes()}),
            .train_data = train,
            .test_data = val,

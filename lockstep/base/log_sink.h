@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Where messages of a run go. Libraries do not print: whoever needs to say
-// something takes a `LogSink&`; report/console_log.h writes to the terminal.
+// something takes a `LogSink&`; a trainer's `console_log()` is the terminal's.
 #pragma once
 
 #include <string_view>

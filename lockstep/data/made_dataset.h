@@ -176,6 +176,17 @@ Batch to_batch(std::tuple<at::Tensor, First, More...> batch) {
       batch);
 }
 
+template <class First, class Second>
+  requires requires(std::tuple<First, Second> batch) {
+    to_batch(std::move(batch));
+  }
+Batch to_batch(std::pair<First, Second> batch) {
+  return to_batch(std::tuple{std::move(batch.first), std::move(batch.second)});
+}
+
+template <class B>
+concept MakesBatch = requires(B batch) { to_batch(std::move(batch)); };
+
 /// What `as_dataset` has forgotten of a source.
 struct AnySource {
   std::int64_t size = 0;
@@ -211,13 +222,16 @@ std::shared_ptr<Dataset> dataset_of(
 /// without samples, and for names of another number than the classes; what
 /// reading throws.
 template <class D>
-  requires requires(const D& source) {
-    internal::to_batch(std::declval<typename D::BatchType>());
-  }
+  requires requires { typename D::BatchType; }
 std::shared_ptr<Dataset> as_dataset(
     std::shared_ptr<D> source,
     const AsDatasetOptions& options = {}) {
   using B = typename D::BatchType;
+  static_assert(
+      internal::MakesBatch<B>,
+      "a sample of as_dataset is std::tuple{input, target}: one tensor for the "
+      "model, and a target of any type with tensors in it; a model of several "
+      "inputs is trained by a loop over a Loader");
   const std::int64_t size = source->size();
   auto reader = [source = std::move(source)](const LoaderOptions& loader) {
     return internal::ReadBatch([source, read = source->reader(loader)](

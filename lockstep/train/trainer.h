@@ -38,7 +38,8 @@ struct TrainerOptions {
   /// launcher has started). `{}`: this process trains a run of its own, and
   /// needs a folder of its own.
   dist::ProcessGroup group = dist::job_group();
-  /// Receives messages, on the rank that writes; none: silence.
+  /// Receives messages, on the rank that writes, beside the run's log.txt;
+  /// none: silence.
   LogSink* log = nullptr;
   /// Told every step and epoch, on every rank, and every checkpoint, on the
   /// rank that writes it: after the run folder's own files.
@@ -58,6 +59,15 @@ struct TrainerOptions {
   /// checkpoint's.
   SettingSources sources = {};
 };
+
+/// Shows messages on stderr, as `lockstep train` does:
+/// `{.log = &console_log()}`. Threads: any.
+LogSink& console_log();
+
+/// For `should_stop`: true from the first Ctrl-C or SIGTERM on, so that the run
+/// saves and ends; a second one ends the program at once. While the function
+/// and its copies live, these signals are theirs: one at a time.
+std::function<bool()> stop_on_signals();
 
 /// How a run ended.
 struct TrainResult {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Samples of a program's own as a data set of a trainer.
+#include <map>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -119,6 +122,18 @@ TEST(AsDataset, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(
       message_of([&] { loader.next(); }),
       HasSubstr("from number 3 on are not as sample 0; expected images [2]"));
+}
+
+TEST(AsDataset, APairMayHaveAnyTarget) {
+  using Target = std::map<std::string, torch::Tensor>;
+  const auto data = as_dataset(make_dataset(5, [](std::int64_t i) {
+    const torch::Tensor number = torch::full({2}, static_cast<double>(i));
+    return std::pair{number, Target{{"twice", 2 * number}}};
+  }));
+  const Batch batch = first_batch(data, 0);
+  const Target* target = batch.structure.as<Target>();
+  ASSERT_NE(target, nullptr);
+  EXPECT_TRUE(target->at("twice").equal(2 * batch.images));
 }
 
 } // namespace

@@ -2,8 +2,11 @@
 #include "lockstep/train/run/interrupt.h"
 
 #include <csignal>
+#include <functional>
 
 #include <gtest/gtest.h>
+
+#include "lockstep/train/trainer.h"
 
 namespace lockstep::train {
 namespace {
@@ -27,6 +30,23 @@ TEST(InterruptGuard, StartsAfreshEachTime) {
     ASSERT_EQ(std::raise(SIGINT), 0);
   }
   EXPECT_EQ(InterruptGuard().signal(), 0);
+}
+
+TEST(StopOnSignals, LastsAsLongAsItsFunction) {
+  const auto old = std::signal(SIGINT, SIG_IGN);
+  {
+    const std::function<bool()> should_stop = stop_on_signals();
+    EXPECT_FALSE(should_stop());
+    ASSERT_EQ(std::raise(SIGINT), 0);
+    EXPECT_TRUE(should_stop());
+  }
+  EXPECT_EQ(std::signal(SIGINT, old), SIG_IGN);
+}
+
+TEST(ConsoleLog, GoesToStderr) {
+  ::testing::internal::CaptureStderr();
+  console_log().write(LogLevel::kInfo, "epoch 1 of 2");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "epoch 1 of 2\n");
 }
 
 TEST(InterruptGuardDeathTest, TheSecondSignalEndsTheProgram) {

@@ -352,12 +352,14 @@ TEST_F(OwnPartsTest, SettingsWithoutEffectAreTold) {
   TrainConfig odd = config("run");
   odd.label_smoothing = 0.1;
   odd.augment = "crop-flip";
+  odd.ema = 0.999;
   RecordingLog log;
   train(odd, {.log = &log, .own = parts(squares)});
   EXPECT_THAT(
       log.lines[LogLevel::kWarning],
       AllOf(
           Contains(HasSubstr("--label-smoothing has no effect")),
+          Contains(HasSubstr("of the average still is the first weights")),
           Contains(HasSubstr("--augment has no effect"))));
 }
 

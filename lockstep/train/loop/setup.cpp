@@ -2,6 +2,7 @@
 #include "lockstep/train/loop/setup.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -260,6 +261,26 @@ StepHooks make_hooks(
   return hooks;
 }
 
+// An average that mostly is the weights before training when the run ends.
+void tell_of_slow_average(Setup& setup, const TrainConfig& config) {
+  constexpr double kMuch = 0.1;
+  const auto steps =
+      static_cast<double>(setup.steps_of(setup.train_samples) * config.epochs);
+  const double left = std::pow(config.ema, steps);
+  if (config.test_only || steps == 0 || left < kMuch) {
+    return;
+  }
+  setup.lines.push_back(
+      {.level = LogLevel::kWarning,
+       .text = format(
+           "--ema {}: after all {} steps {:.0f} % of the average still is the "
+           "first weights; --ema {:.2g} leaves 1 %",
+           shortest(config.ema),
+           steps,
+           100 * left,
+           std::pow(0.01, 1 / steps))});
+}
+
 } // namespace
 
 void prepare_process(const TrainConfig& config) {
@@ -304,6 +325,7 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
         {.level = LogLevel::kWarning, .text = std::move(text)});
   }
   setup.schedule = make_schedule(setup, start, own);
+  tell_of_slow_average(setup, config);
   return setup;
 }
 
