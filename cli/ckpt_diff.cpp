@@ -2,6 +2,7 @@
 //
 // `lockstep ckpt diff A B`: which tensors differ, and by how much.
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -77,8 +78,8 @@ Json row_json(const DiffRow& row) {
         "first",
         Json::object()
             .set("index", row.first)
-            .set("a", row.first_a)
-            .set("b", row.first_b));
+            .set("a", element_json(row.first_a))
+            .set("b", element_json(row.first_b)));
   }
   return json;
 }
@@ -108,37 +109,73 @@ Json diff_json(const ckpt::DiffReport& report, const std::string& graph) {
   return json;
 }
 
-std::string numbers_text(const DiffRow& row) {
-  if (row.different == 0) {
-    return format("equal values, {}", counted(row.elements, "element"));
-  }
-  return format(
-      "{} of {} differ, largest {}, relative {}; first [{}]: {} and {}",
-      with_commas(row.different),
-      with_commas(row.elements),
-      shortest(row.max_abs),
-      shortest(static_cast<float>(row.max_rel)),
-      row.first,
-      row.first_a,
-      row.first_b);
+// Four digits are enough to compare rows.
+std::string short_difference(double number) {
+  return format("{:>9}", format("{:.4g}", number));
 }
 
-std::string row_text(const DiffRow& row, bool color) {
-  const Tone tone = row.kind == DiffKind::kOnlyB   ? Tone::kGood
-                    : row.kind == DiffKind::kOnlyA ? Tone::kBad
-                                                   : Tone::kDoubtful;
-  std::string text = format(
-      "{}  {}  ",
-      paint(format("{:<9}", ckpt::diff_kind_name(row.kind)), tone, color),
-      escape(row.name, 200));
+/// After the kind: name, types, how many elements differ, how much, the first.
+constexpr std::size_t kDiffCells = 6;
+using DiffCells = std::array<std::string, kDiffCells>;
+
+// Columns behind the name are empty where a row has nothing to say.
+DiffCells diff_cells(const DiffRow& row) {
+  DiffCells cells;
+  auto& [name, types, count, largest, relative, first] = cells;
+  name = escape(row.name, 200);
   if (row.kind == DiffKind::kOnlyA || row.kind == DiffKind::kOnlyB) {
-    return text + row.a + row.b;
+    types = row.a + row.b;
+    return cells;
   }
   if (row.a != row.b) {
-    text += format("{} and {}", row.a, row.b);
-    text += has_numbers(row) ? ", " : "";
+    types = format("{} and {}", row.a, row.b);
   }
-  return has_numbers(row) ? text + numbers_text(row) : text;
+  if (!has_numbers(row)) {
+    return cells;
+  }
+  if (row.different == 0) {
+    count = format("equal values, {}", counted(row.elements, "element"));
+    return cells;
+  }
+  count = format(
+      "{} of {} differ",
+      with_commas(row.different),
+      with_commas(row.elements));
+  largest = "largest " + short_difference(row.max_abs);
+  relative = "relative " + short_difference(row.max_rel);
+  first = format("first [{}]: {} and {}", row.first, row.first_a, row.first_b);
+  return cells;
+}
+
+std::string kind_text(DiffKind kind, bool color) {
+  const Tone tone = kind == DiffKind::kOnlyB   ? Tone::kGood
+                    : kind == DiffKind::kOnlyA ? Tone::kBad
+                                               : Tone::kDoubtful;
+  return paint(format("{:<9}", ckpt::diff_kind_name(kind)), tone, color);
+}
+
+// Columns as wide as their widest cell; the last one of a row is not padded.
+std::string diff_rows_text(const std::vector<DiffRow>& rows, bool color) {
+  std::vector<DiffCells> table;
+  table.reserve(rows.size());
+  std::array<int, kDiffCells> widths{};
+  for (const DiffRow& row : rows) {
+    table.push_back(diff_cells(row));
+    for (std::size_t i = 0; i < kDiffCells; ++i) {
+      widths.at(i) = std::max(widths.at(i), display_width(table.back().at(i)));
+    }
+  }
+  std::string text;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::string line = kind_text(rows[r].kind, color);
+    for (std::size_t i = 0; i < kDiffCells; ++i) {
+      line +=
+          widths.at(i) == 0 ? "" : "  " + padded(table[r].at(i), widths.at(i));
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
 }
 
 std::string diff_text(
@@ -150,9 +187,7 @@ std::string diff_text(
     text +=
         format("{}  {}\n", paint("graph    ", Tone::kDoubtful, color), graph);
   }
-  for (const DiffRow& row : report.rows) {
-    text += row_text(row, color) + "\n";
-  }
+  text += diff_rows_text(report.rows, color);
   text += report.rows.empty()
               ? format("equal: {}", counted(report.equal, "tensor"))
               : format("{} differ, {} equal", report.rows.size(), report.equal);

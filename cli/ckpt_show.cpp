@@ -49,6 +49,10 @@ std::string short_number(const std::optional<double>& number) {
 Json tensor_stats_json(
     const ckpt::Tensor& tensor,
     const ckpt::TensorStats& stats) {
+  Json head = Json::array();
+  for (const std::string& element : stats.head) {
+    head.push(element_json(element));
+  }
   Json json = ckpt::tensor_json(tensor);
   json.set("elements", stats.elements)
       .set("min", number_json(stats.min))
@@ -56,7 +60,7 @@ Json tensor_stats_json(
       .set("mean", number_json(stats.mean))
       .set("nan", stats.nan_count)
       .set("inf", stats.inf_count)
-      .set("head", Json::array(stats.head));
+      .set("head", std::move(head));
   return json;
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/output.h"
 
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <utility>
 
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/internal/program_text.h"
 #include "lockstep/base/strings.h"
 
@@ -32,6 +35,23 @@ bool is_cut_off() {
 
 void print_result(std::string_view schema, Json result) {
   print(answer_json(schema, std::move(result)).dump() + "\n");
+}
+
+Json element_json(std::string_view text) {
+  if (text == "True" || text == "False") {
+    return text == "True";
+  }
+  if (const auto number = parse_number<std::int64_t>(text)) {
+    return *number;
+  }
+  if (const auto number = parse_number<std::uint64_t>(text)) {
+    return *number;
+  }
+  if (const auto number = parse_number<double>(text);
+      number && std::isfinite(*number)) {
+    return *number;
+  }
+  return text;
 }
 
 int print_error(

@@ -22,6 +22,10 @@ bool is_cut_off();
 /// `answer_json` and a line feed.
 void print_result(std::string_view schema, Json result);
 
+/// An element of a tensor as JSON: a number or a boolean where JSON has it,
+/// with the same digits; else the text: "nan", "(1+2j)", "0x1f".
+Json element_json(std::string_view text);
+
 /// The error as text to stderr and, with `json`, as an object to stdout, with
 /// what was found before it. Returns its exit status.
 int print_error(
