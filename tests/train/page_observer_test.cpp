@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include <ATen/ops/rand.h>
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 #include <torch/nn/modules/conv.h>
@@ -27,6 +28,15 @@ using ::testing::SizeIs;
 
 struct Rows : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
+    return linear->forward(x);
+  }
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(3, 2));
+};
+
+// Not of batches of 4.
+struct Picky : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    TORCH_CHECK(x.size(0) != 4, "no batch of 4, please");
     return linear->forward(x);
   }
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(3, 2));
@@ -162,6 +172,29 @@ TEST_F(PageObserverTest, ValuesAndMasksAreShownAsTheyAre) {
   EXPECT_EQ(found["samples_wide"], true);
   EXPECT_EQ(found["tables"][0]["columns"][0], "iou");
   EXPECT_EQ(found["tables"][1]["name"], "confusion");
+}
+
+// Twelve of them go through the net in batches of 8 and 4.
+TEST_F(PageObserverTest, SamplesThatCannotBePredictedAreAWarningOnce) {
+  torch::manual_seed(1);
+  const at::Tensor x = at::rand({16, 3});
+  const auto rows = as_dataset(make_dataset(x, x.narrow(1, 0, 2)));
+  TrainConfig config = own("run");
+  config.epochs = 2;
+  RecordingLog log;
+  train(
+      config,
+      {.log = &log,
+       .own = {
+           .model = std::make_shared<Picky>(),
+           .train_data = rows,
+           .test_data = rows}});
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      testing::ElementsAre(
+          "report.html shows no samples of the test: no batch of 4, please"));
+  EXPECT_THAT(details("run")["samples"], IsEmpty());
+  EXPECT_EQ(details("run")["epoch"], 2);
 }
 
 TEST_F(PageObserverTest, ALossThatThrowsIsToldWithItsPlace) {

@@ -201,6 +201,11 @@ std::optional<Score> TrainingRun::test() {
       names);
   if (test_samples_) {
     shown_ = test_samples_->show(*setup_.strategy);
+    if (const std::string text = test_samples_->take_failure(); !text.empty()) {
+      outputs_.log(
+          LogLevel::kWarning,
+          format("{} shows no samples of the test: {}", kPageFile, text));
+    }
   }
   return score;
 }

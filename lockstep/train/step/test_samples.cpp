@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
+#include <c10/util/Exception.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/png_writer.h"
@@ -229,8 +230,17 @@ std::vector<SampleRecord> TestSamples::show(Strategy& strategy) {
       records.push_back(record_of(i, outputs));
     }
     return records;
-  } catch (const std::exception&) {
-    return {};
+  } catch (const c10::Error& error) { // whose text has a backtrace
+    note_failure(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    note_failure(error.what());
+  }
+  return {};
+}
+
+void TestSamples::note_failure(std::string text) {
+  if (!std::exchange(has_failed_, true)) {
+    failure_ = std::move(text);
   }
 }
 

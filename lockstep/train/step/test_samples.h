@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -31,10 +33,14 @@ class TestSamples {
       TrainedData trained);
 
   /// Forward passes of them: at most twelve, evenly spread. Empty where outputs
-  /// are not what such targets need, or a sample cannot be read: this is for
-  /// people, and no reason to end a run. Random numbers of the process stay as
-  /// they are.
+  /// are not what such targets need, or if reading or predicting them throws:
+  /// this is for people, and no reason to end a run. Random numbers of the
+  /// process stay as they are.
   std::vector<SampleRecord> show(Strategy& strategy);
+  /// What was thrown, the first time; empty from then on, and if nothing was.
+  [[nodiscard]] std::string take_failure() {
+    return std::exchange(failure_, {});
+  }
 
  private:
   /// Reads the samples, once.
@@ -43,6 +49,7 @@ class TestSamples {
   at::Tensor outputs_of(Strategy& strategy) const;
   [[nodiscard]] SampleRecord record_of(std::size_t i, const at::Tensor& outputs)
       const;
+  void note_failure(std::string text);
   void add_words(SampleRecord& record, std::size_t i, const at::Tensor& output)
       const;
 
@@ -58,6 +65,8 @@ class TestSamples {
   std::vector<float> values_ = {};
   std::vector<Image> pictures_ = {};
   bool has_read_ = false;
+  std::string failure_ = {};
+  bool has_failed_ = false;
 };
 
 } // namespace lockstep::train
