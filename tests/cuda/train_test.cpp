@@ -4,6 +4,8 @@
 // one without interruption leaves, byte for byte.
 #include <cmath>
 
+#include <ATen/Context.h>
+
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/train/state/checkpoint_files.h"
@@ -154,6 +156,20 @@ TEST_P(Trainer_CUDA, SeveralStrategiesGiveTheSameBits) {
   config.strategy = "data_parallel";
   train(config);
   EXPECT_EQ(get("straight", "steps.csv"), get("wrapped", "steps.csv"));
+}
+
+TEST_P(Trainer_CUDA, CudnnBenchmarkIsNamedInTheCheckpoint) {
+  TrainConfig config = small("run");
+  config.epochs = 1;
+  config.cudnn_benchmark = true;
+  train(config);
+  EXPECT_TRUE(at::globalContext().benchmarkCuDNN());
+  at::globalContext().setBenchmarkCuDNN(false); // of the process
+  const ckpt::Value saved =
+      ckpt::load(dir_ / "run/checkpoint.pth.tar").value().root;
+  EXPECT_THAT(
+      saved.find("lockstep")->find("numerics")->find("gpu")->text(),
+      ::testing::HasSubstr(", by benchmark"));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -327,6 +327,21 @@ TEST_F(HookRules, FlagsThatAScheduleDoesNotTakeAreSaid) {
           HasSubstr("--min-lr has no effect")));
 }
 
+TEST_F(HookRules, FlagsOfCudaHaveNoEffectOnTheCpu) {
+  TrainConfig wanted = uneven("run");
+  wanted.epochs = 1;
+  wanted.cudnn_benchmark = true;
+  RecordingLog log;
+  train(wanted, {.log = &log});
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      Contains("--cudnn-benchmark has no effect on cpu: cuDNN is for CUDA "
+               "devices"));
+  EXPECT_TRUE(at::globalContext().benchmarkCuDNN());
+  at::globalContext().setBenchmarkCuDNN(false); // of the process
+  EXPECT_THAT(get("run", "args.yaml"), HasSubstr("cudnn_benchmark: true"));
+}
+
 TEST_F(HookRules, CommasAloneNameNothing) {
   TrainConfig wanted = uneven("run");
   wanted.freeze = ",";

@@ -226,6 +226,11 @@ std::vector<std::string> idle_flags(
       "--test-only without --resume or --initial-checkpoint tests random "
       "weights");
   said.add_if(
+      config.cudnn_benchmark && !devices.front().is_cuda(),
+      format(
+          "--cudnn-benchmark has no effect on {}: cuDNN is for CUDA devices",
+          devices.front().str()));
+  said.add_if(
       config.amp == "bf16" && devices.front().is_cpu() &&
           bfloat16_products() == Bfloat16Products::kNone,
       "--amp bf16: this processor has no instructions for bfloat16; it trains "

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include "lockstep/base/strings.h"
@@ -291,6 +292,9 @@ void prepare_process(const TrainConfig& config) {
   }
   choose_kernels(config.kernels);
   set_precision(config);
+  if (config.cudnn_benchmark) {
+    at::globalContext().setBenchmarkCuDNN(true);
+  }
 }
 
 Setup set_up(const RunStart& start, const TrainerOptions& options) {

@@ -129,17 +129,19 @@ std::string Flag::key() const {
 }
 
 std::string_view group_title(FlagGroup group) {
-  constexpr std::array<std::string_view, 10> kTitles{
+  constexpr std::array<std::string_view, 12> kTitles{
       "Data",
       "Images",
       "Model",
       "Devices",
+      "Kernels and precision",
       "Task",
       "Optimization",
       "Each step",
       "Parts of the model",
       "Learning rate over time",
-      "Run"};
+      "Run",
+      "Output"};
   return kTitles.at(static_cast<std::size_t>(group));
 }
 

@@ -87,6 +87,10 @@ struct TrainConfig {
   std::string precision = "highest";
   /// The steps of a CUDA device as graphs: strategy.h.
   bool cuda_graphs = false;
+  /// cuDNN tries its algorithms on each new shape and takes the fastest, for
+  /// the process, as torch.backends.cudnn.benchmark; false leaves what the
+  /// program has set.
+  bool cudnn_benchmark = false;
 
   /// What is trained for (task.h), and what chooses the best epoch; "auto": as
   /// the data's targets and the task say.
@@ -183,12 +187,14 @@ enum class FlagGroup {
   kImages,
   kModel,
   kDevices,
+  kKernels,
   kTask,
   kOptimization,
   kStep,
   kParts,
   kLearningRate,
-  kRun
+  kRun,
+  kOutput
 };
 
 /// One row of the table: one setting.

@@ -114,21 +114,25 @@ constexpr std::array kFlags{
     Flag{"threads", {}, &C::threads, kDevices, "N",
          "CPU threads of tensor work, shared by the replicas; 0: every core",
          {}, 0, true, {}, kMaxThreads},
-    Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
+
+    Flag{"kernels", {}, &C::kernels, kKernels, "WHOSE",
          "exact: PyTorch's bits, lockstep: faster convolutions on the CPU and "
          "batch norms, also on CUDA, channels last, other last bits",
          "exact|lockstep|torch"},
-    Flag{"amp", {}, &C::amp, kDevices, "TYPE",
+    Flag{"amp", {}, &C::amp, kKernels, "TYPE",
          "type of forward and loss; bf16, fp16: torch.autocast's, weights stay "
          "float32, with fp16 the loss is scaled; auto: bf16 where it is fast",
          "off|bf16|fp16|auto"},
-    Flag{"precision", {}, &C::precision, kDevices, "HOW",
+    Flag{"precision", {}, &C::precision, kKernels, "HOW",
          "of float32 matrix products, as torch.set_float32_matmul_precision: "
          "high allows TF32, medium bfloat16",
          "highest|high|medium"},
-    Flag{"cuda-graphs", {}, &C::cuda_graphs, kDevices, {},
+    Flag{"cuda-graphs", {}, &C::cuda_graphs, kKernels, {},
          "record the step of a CUDA device once and replay it: same bits, less "
          "waiting for the host"},
+    Flag{"cudnn-benchmark", {}, &C::cudnn_benchmark, kKernels, {},
+         "cuDNN tries its algorithms on each new shape and takes the fastest: "
+         "bits may differ from run to run"},
 
     Flag{"task", {}, &C::task, kTask, "NAME",
          "what is trained for; auto: what the targets of the data are for",
@@ -239,14 +243,15 @@ constexpr std::array kFlags{
          "steps between checkpoints; 0: one after each epoch"},
     Flag{"keep", "--checkpoint-hist", &C::keep, kRun, "N",
          "newest checkpoints that stay, beside the best one", {}, 1},
-    Flag{"log-interval", "--print-freq", &C::log_interval, kRun, "N",
-         "steps between rows of steps.csv and lines of the log", {}, 1},
-    Flag{"progress", {}, &C::progress, kRun, "HOW",
-         "bar on a terminal, lines elsewhere", "auto|bar|plain|off", 0, false},
-    Flag{"quiet", "-q", &C::quiet, kRun, {}, "errors only", {}, 0, false},
     Flag{"test-only", "--eval", &C::test_only, kRun, {},
          "test the weights given by --resume or --initial-checkpoint",
          {}, 0, false},
+
+    Flag{"log-interval", "--print-freq", &C::log_interval, kOutput, "N",
+         "steps between rows of steps.csv and lines of the log", {}, 1},
+    Flag{"progress", {}, &C::progress, kOutput, "HOW",
+         "bar on a terminal, lines elsewhere", "auto|bar|plain|off", 0, false},
+    Flag{"quiet", "-q", &C::quiet, kOutput, {}, "errors only", {}, 0, false},
 };
 // clang-format on
 
