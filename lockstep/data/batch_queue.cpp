@@ -16,6 +16,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/internal/check_index.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/tensor/internal/trace_spans.h"
 
 namespace lockstep::internal {
 namespace {
@@ -97,6 +98,7 @@ struct BatchQueue::Impl {
   void restart(std::int64_t position);
   void work(const std::stop_token& stop);
   GiveBatch read_batch(const Epoch& from, std::int64_t batch) const {
+    const TraceSpan span("read a batch", "loader");
     return read(from.batches[static_cast<std::size_t>(batch)], from.number);
   }
 

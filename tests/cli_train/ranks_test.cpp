@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
+#include "tests/support/trace_file.h"
 
 namespace lockstep {
 namespace {
@@ -170,6 +171,44 @@ TEST_F(RanksTest, AProgramWithATrainerTrainsAsOneJob) {
           }),
       2)
       << outcome.out;
+}
+
+// One file, with a process for each rank.
+TEST_F(RanksTest, ATraceShowsAllRanks) {
+  const std::string flags = "--epochs 1 --profile 2 --output ";
+  const auto outcome = shell(ranks(2, train(flags + "traced")));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("trace.json shows 2 steps"));
+  const test::TraceFile found =
+      test::read_trace(test::file_text(path("traced/trace.json")));
+  EXPECT_EQ(found.misplaced(), "");
+  EXPECT_THAT(found.processes, testing::ElementsAre("rank 0", "rank 1"));
+  for (const int rank : {0, 1}) {
+    const auto fourth = found.named("ProfilerStep#4", "main", rank);
+    ASSERT_THAT(fourth, testing::SizeIs(1)) << rank;
+    EXPECT_THAT(
+        found.named("ProfilerStep#5", "main", rank),
+        testing::SizeIs(1));
+    EXPECT_THAT(
+        found.named("ProfilerStep#6", "main", rank),
+        testing::SizeIs(0));
+    const auto sums = found.named("all_reduce", "collectives", rank);
+    EXPECT_TRUE(std::ranges::any_of(sums, [&](const auto& sum) {
+      return fourth.front().holds(sum);
+    })) << rank;
+  }
+  // Both ranks' clocks are one: each step ends with an exchange.
+  EXPECT_LT(
+      found.named("ProfilerStep#4", "main", 0).front().start,
+      found.named("ProfilerStep#5", "main", 1).front().end);
+  EXPECT_LT(
+      found.named("ProfilerStep#4", "main", 1).front().start,
+      found.named("ProfilerStep#5", "main", 0).front().end);
+  // And the weights are those of a run without it.
+  ASSERT_EQ(shell(ranks(2, train("--epochs 1 --output plain"))).status, 0);
+  const auto same = shell(
+      "lockstep ckpt diff traced/checkpoint.pth.tar plain/checkpoint.pth.tar");
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
 }
 
 // Their weights would part, and nothing would say so.

@@ -17,6 +17,7 @@
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/internal/trace_spans.h"
 
 namespace lockstep::dist::internal {
 namespace {
@@ -54,6 +55,16 @@ Json to_json(int rank, const FlightLog& log) {
       .set("rank", rank)
       .set("state", kStates[static_cast<std::size_t>(log.state())])
       .set("collectives", std::move(entries));
+}
+
+/// "broadcast for sync_buffers"
+std::string span_name(const FlightEntry& entry) {
+  const std::string_view purpose = entry.purpose.view();
+  return format(
+      "{}{}{}",
+      entry.name.view(),
+      purpose.empty() ? "" : " for ",
+      purpose);
 }
 
 /// An answer with which the search for a better one ends.
@@ -108,6 +119,9 @@ void FlightRecorder::begin(const std::shared_ptr<Flight>& flight) {
   if (purpose_ != flight->entry.name.view()) {
     flight->entry.purpose = purpose_;
   }
+  if (is_traced()) {
+    flight->span = begin_async_span(span_name(flight->entry), "collectives");
+  }
   flight->entry.start = now_ns();
   flight->ticket = log_->begin(flight->entry);
   running_.push_back(flight);
@@ -137,6 +151,7 @@ bool FlightRecorder::end(Flight& flight, bool has_failed) {
     return false;
   }
   log_->end(flight.ticket, has_failed);
+  flight.span.reset();
   const std::scoped_lock lock(mutex_);
   std::erase_if(running_, [&](const auto& each) {
     return each.get() == &flight;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "lockstep/base/error.h"
@@ -53,6 +54,8 @@ struct Flight {
   /// What waits for it; null until it was handed to the backend.
   c10::intrusive_ptr<c10::ivalue::Future> future = {};
   std::atomic_flag is_over = {};
+  /// Of a trace that is recorded, if any; ends with the flight.
+  std::unique_ptr<at::RecordFunction> span = {};
 };
 
 /// Threads: safe to call from several.

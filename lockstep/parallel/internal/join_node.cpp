@@ -22,6 +22,7 @@
 #include "lockstep/parallel/internal/random_stream.h"
 #include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/internal/compat.h"
+#include "lockstep/tensor/internal/trace_spans.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -178,6 +179,7 @@ std::vector<TensorList> JoinNode::run_all(
   std::vector<TensorList> gradients(count);
   PassStreams streams;
   const auto errors = context_->pool->run(count, [&](std::size_t r) {
+    const TraceSpan span("backward", "replica", r);
     const RandomStreamGuard stream(streams, r);
     gradients[r] = std::move(run_branches(
                                  std::span(branches).subspan(r, 1),
@@ -249,6 +251,7 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   for (std::size_t edge = leaf_edges_; edge < needed.size(); ++edge) {
     inputs.push_back(join_input_gradient(*branches, edge, gradients));
   }
+  const TraceSpan span("sum of gradients");
   const at::AutoDispatchBelowADInplaceOrView unrecorded;
   // Each where its leaf is.
   const TensorList strangers = sum_in_replica_order(

@@ -21,6 +21,7 @@
 #include "lockstep/parallel/internal/random_stream.h"
 #include "lockstep/parallel/internal/turns.h"
 #include "lockstep/parallel/replica_group.h"
+#include "lockstep/tensor/internal/trace_spans.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -172,6 +173,7 @@ void Pass::run() {
 
 // Runs in the replica's thread, under the caller's state.
 ReplicaPass Pass::run_replica(std::size_t index) {
+  const TraceSpan span("forward", "replica", index);
   ReplicaPass pass;
   const TensorList& shards = shards_[index];
   const ReplicaSet& replicas = parts_.replicas;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <ATen/Parallel.h>
+#include <c10/util/thread_name.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -167,6 +168,7 @@ void WorkerPool::perform(std::size_t index) {
 
 void WorkerPool::loop(std::size_t index) {
   Worker& worker = workers_[index];
+  c10::setThreadName(format("replica {}", index));
   // LibTorch copies the process's number into a thread at its first question,
   // also over a number that the thread set before: ask first.
   static_cast<void>(at::get_num_threads());

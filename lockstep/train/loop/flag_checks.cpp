@@ -231,6 +231,9 @@ std::vector<std::string> idle_flags(
           "--cudnn-benchmark has no effect on {}: cuDNN is for CUDA devices",
           devices.front().str()));
   said.add_if(
+      config.test_only && config.profile > 0,
+      "--profile has no effect with --test-only");
+  said.add_if(
       config.amp == "bf16" && devices.front().is_cpu() &&
           bfloat16_products() == Bfloat16Products::kNone,
       "--amp bf16: this processor has no instructions for bfloat16; it trains "

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/internal/trace_spans.h"
 #include "lockstep/train/loop/rank_settings.h"
 #include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/run/config_file.h"
@@ -188,6 +189,7 @@ std::optional<Score> TrainingRun::test() {
   if (setup_.test_data == nullptr) {
     return std::nullopt;
   }
+  const TraceSpan span("test");
   StepScope done = scope();
   done.step = cursor_.step;
   const HookedTest hooked(setup_.hooks, done);
@@ -265,6 +267,9 @@ void TrainingRun::train_all() {
   while (!result_.was_stopped && !is_done()) {
     train_epoch();
   }
+  if (profile_.is_wanted()) {
+    write_profile();
+  }
   const Place place{.epoch = cursor_.epoch, .step = cursor_.step};
   if (result_.was_stopped && saved_ != place) {
     save(/*is_best=*/false);
@@ -296,7 +301,12 @@ void TrainingRun::train_epoch() {
     hook->begin_epoch(scope());
   }
   while (!is_epoch_done() && !result_.was_stopped) {
+    profile_.begin_step();
     train_step({.batches = steps});
+    profile_.end_step();
+    if (profile_.is_due()) {
+      write_profile();
+    }
   }
   finish_step();
   if (!result_.was_stopped) {
@@ -354,6 +364,7 @@ void TrainingRun::add_costs(EpochRecord& record) {
 
 void TrainingRun::save(bool is_best) {
   const Stopwatch watch;
+  const TraceSpan span("checkpoint");
   loss_watch_.check_state(setup_.model.module(), cursor_.step);
   outputs_.save(
       state_.save(),

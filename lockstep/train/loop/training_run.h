@@ -18,6 +18,7 @@
 #include "lockstep/train/loop/run_start.h"
 #include "lockstep/train/loop/setup.h"
 #include "lockstep/train/loop/start_lines.h"
+#include "lockstep/train/loop/step_profile.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/observers/loss_watch.h"
 #include "lockstep/train/observers/run_outputs.h"
@@ -79,9 +80,11 @@ class TrainingRun {
   void repeat_step(Running& running, const std::exception_ptr& error);
   [[nodiscard]] std::string place_of(const Batch& batch, const Running& running)
       const;
+  void update();
   void train_step(const StepRecord& begun);
   void finish_step();
   void finish_epoch(std::int64_t samples);
+  void write_profile();
   void save(bool is_best);
   [[nodiscard]] std::optional<Score> test();
   /// Of all ranks, which all call it.
@@ -117,6 +120,7 @@ class TrainingRun {
   PhaseTimes phases_ = {};
   /// On the rank that writes, in a run with a test.
   std::optional<TestSamples> test_samples_;
+  StepProfile profile_{config_.profile, group_};
   std::vector<SampleRecord> shown_ = {};
   std::optional<Running> running_;
   bool runs_ahead_ = false;

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/augment.h"
+#include "lockstep/tensor/internal/trace_spans.h"
 #include "lockstep/train/loop/training_run.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/step/loss_place.h"
@@ -56,6 +58,7 @@ Batch TrainingRun::mixed(const Batch& batch, std::int64_t part) const {
 }
 
 Batch TrainingRun::next_batch(std::int64_t part) {
+  const TraceSpan span("data");
   try {
     const auto batch = setup_.train_data->next();
     // The order ends with the epoch's samples.
@@ -194,29 +197,42 @@ void TrainingRun::repeat_step(
           micro_batches_.count()));
 }
 
+// The update with the hooks around it.
+void TrainingRun::update() {
+  const Stopwatch watch;
+  bool shall_skip = false;
+  {
+    const TraceSpan span("hooks");
+    for (const auto& hook : setup_.hooks) {
+      hook->before_update(scope());
+    }
+    for (const auto& hook : setup_.hooks) {
+      shall_skip = hook->skips_update() || shall_skip;
+    }
+  }
+  if (!shall_skip) {
+    const TraceSpan span("optimizer");
+    setup_.strategy->update();
+  }
+  {
+    const TraceSpan span("hooks");
+    for (const auto& hook : setup_.hooks) {
+      hook->after_update(scope());
+    }
+    setup_.schedule->after_step();
+  }
+  phases_.update += watch.seconds();
+}
+
 // The step that all runs are made of: data in, observers out.
 void TrainingRun::train_step(const StepRecord& begun) {
+  const TraceSpan span = TraceSpan::of_step(cursor_.step + 1);
   Strategy& strategy = *setup_.strategy;
   Running running{.record = begun};
   cursor_.lr = strategy.optimizer().param_groups().front().lr();
   strategy.optimizer().zero_grad();
   train_batches(running);
-  bool shall_skip = false;
-  const Stopwatch updating;
-  for (const auto& hook : setup_.hooks) {
-    hook->before_update(scope());
-  }
-  for (const auto& hook : setup_.hooks) {
-    shall_skip = hook->skips_update() || shall_skip;
-  }
-  if (!shall_skip) {
-    strategy.update();
-  }
-  for (const auto& hook : setup_.hooks) {
-    hook->after_update(scope());
-  }
-  setup_.schedule->after_step();
-  phases_.update += updating.seconds();
+  update();
   cursor_.count_step();
   StepRecord& record = running.record;
   record.epoch = cursor_.epoch + 1;
@@ -244,12 +260,14 @@ void TrainingRun::finish_step() {
   running_.reset();
   StepRecord& record = running.record;
   const Stopwatch reading;
+  std::optional<TraceSpan> span(std::in_place, "read");
   Scoring score(task().train_metrics());
   for (const StepResult& result : running.results) {
     score.add(result.read());
   }
   cursor_.sums.add(score);
   const SharedStep all = shared(score, should_stop_(), group_);
+  span.reset();
   phases_.read += reading.seconds();
   record.samples = all.batch.samples;
   Score averages = all.batch.score(task().train_metrics(), /*seconds=*/0);
@@ -258,11 +276,51 @@ void TrainingRun::finish_step() {
   record.seconds = step_watch_.seconds();
   record.epoch_seconds = epoch_watch_.seconds();
   step_watch_ = {};
-  outputs_.step(record);
+  {
+    const TraceSpan told("observers");
+    outputs_.step(record);
+  }
   result_.was_stopped = result_.was_stopped || all.shall_stop;
   if (!std::isfinite(record.loss)) {
     loss_watch_.bad_step(record);
   }
+}
+
+// Of all ranks, which all call it.
+void TrainingRun::write_profile() {
+  const StepProfile::Trace trace = profile_.take();
+  if (trace.missing_ranks > 0 && !trace.text.empty()) {
+    outputs_.log(
+        LogLevel::kWarning,
+        format(
+            "{} lacks {}",
+            kTraceFile,
+            counted(trace.missing_ranks, "rank")));
+  }
+  if (trace.text.empty()) {
+    outputs_.log(
+        LogLevel::kWarning,
+        trace.steps == 0
+            ? format(
+                  "no {}: the run has no step after the first {}",
+                  kTraceFile,
+                  StepProfile::kWarmUp)
+            : format("no {}: another one is being recorded", kTraceFile));
+  } else if (outputs_.writes()) {
+    const Status done = write_file_atomically(
+        fs_,
+        format("{}/{}", outputs_.folder(), kTraceFile),
+        trace.text,
+        {.durable = false});
+    outputs_.log(
+        done ? LogLevel::kInfo : LogLevel::kWarning,
+        done ? format(
+                   "{} shows {}: open it in ui.perfetto.dev",
+                   kTraceFile,
+                   counted(trace.steps, "step"))
+             : format("no {}: {}", kTraceFile, to_string(done.error())));
+  }
+  step_watch_ = {};
 }
 
 } // namespace lockstep::train

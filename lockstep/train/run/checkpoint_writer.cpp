@@ -8,6 +8,7 @@
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/tensor/internal/trace_spans.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/state/checkpoint_files.h"
 
@@ -106,7 +107,10 @@ void CheckpointWriter::write(const ckpt::Value& live, CheckpointRecord record) {
   // The thread sleeps until there is a job: the buffer is ours.
   lock.unlock();
   auto job = std::make_unique<Job>(Job{.record = std::move(record)});
-  Status copied = failure_of([&] { job->root = buffer_.copy(live); });
+  Status copied = failure_of([&] {
+    const TraceSpan span("copy of the checkpoint");
+    job->root = buffer_.copy(live);
+  });
   lock.lock();
   if (!copied) {
     finished_.push_back(
@@ -165,6 +169,7 @@ void CheckpointWriter::run(const std::stop_token& stop) {
 }
 
 CheckpointOutcome CheckpointWriter::write_now(const Job& job) {
+  const TraceSpan span("write the checkpoint", "checkpoint writer");
   CheckpointOutcome outcome{.record = job.record};
   outcome.status = failure_of([&] { publish(job).value(); });
   if (outcome.status) {

@@ -22,7 +22,7 @@ std::string timestamp() {
 }
 
 /// A file of such a name is somebody's.
-constexpr std::array<std::string_view, 11> kRunFiles{
+constexpr std::array<std::string_view, 12> kRunFiles{
     kArgsFile,
     kEnvFile,
     kLatestFile,
@@ -33,7 +33,8 @@ constexpr std::array<std::string_view, 11> kRunFiles{
     kLogFile,
     kMetricsFile,
     kPageFile,
-    kDetailsFile};
+    kDetailsFile,
+    kTraceFile};
 
 /// None if there is no such folder.
 std::vector<std::string> names_in(FileSystem& fs, const std::string& path) {

@@ -170,6 +170,8 @@ struct TrainConfig {
   std::int64_t keep = 2;
   /// Units: steps between lines of steps.csv and of the log.
   std::int64_t log_interval = 50;
+  /// Units: steps that trace.json shows (docs/runs.md); 0: there is none.
+  std::int64_t profile = 0;
   std::string progress = "auto";
   bool quiet = false;
   bool test_only = false;

@@ -13,6 +13,8 @@ using C = TrainConfig;
 using enum FlagGroup;
 
 constexpr double kAny = -1e300;
+/// Units: steps. All are in memory until they are written.
+constexpr double kMaxProfile = 1000;
 constexpr double kNoMaximum = std::numeric_limits<double>::infinity();
 
 // What the registries of lockstep/data and lockstep/models know, which need
@@ -249,6 +251,9 @@ constexpr std::array kFlags{
 
     Flag{"log-interval", "--print-freq", &C::log_interval, kOutput, "N",
          "steps between rows of steps.csv and lines of the log", {}, 1},
+    Flag{"profile", {}, &C::profile, kOutput, "N",
+         "write trace.json: what replicas and ranks do in N steps, for "
+         "ui.perfetto.dev; 0: no", {}, 0, false, {}, kMaxProfile},
     Flag{"progress", {}, &C::progress, kOutput, "HOW",
          "bar on a terminal, lines elsewhere", "auto|bar|plain|off", 0, false},
     Flag{"quiet", "-q", &C::quiet, kOutput, {}, "errors only", {}, 0, false},

@@ -13,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/autocast.h"
+#include "lockstep/tensor/internal/trace_spans.h"
 #include "lockstep/train/step/loss_place.h"
 #include "lockstep/train/step/step_graphs.h"
 
@@ -233,8 +234,12 @@ StepResult Strategy::step(const Batch& batch, const StepOptions& how) {
   return run(batch, [this, weight = how.weight](const Batch& given) {
     using Clock = std::chrono::steady_clock;
     const auto begun = Clock::now();
-    const Outcome found = outcome(given, Pass::kStep);
+    const Outcome found = [&] {
+      const TraceSpan span("forward");
+      return outcome(given, Pass::kStep);
+    }();
     const auto middle = Clock::now();
+    const TraceSpan span("backward");
     (weight == 1.0 ? found.loss : found.loss * weight).backward();
     seconds_.forward += std::chrono::duration<double>(middle - begun).count();
     seconds_.backward +=

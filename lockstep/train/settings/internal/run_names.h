@@ -21,6 +21,9 @@ inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
 inline constexpr std::string_view kPageFile = "report.html";
 inline constexpr std::string_view kDetailsFile = "report.json";
 
+/// With `--profile`.
+inline constexpr std::string_view kTraceFile = "trace.json";
+
 /// Where a setting comes from that a run goes on with.
 inline constexpr std::string_view kFromCheckpoint = "the checkpoint";
 
