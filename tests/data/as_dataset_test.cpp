@@ -131,7 +131,7 @@ TEST(AsDataset, APairMayHaveAnyTarget) {
     return std::pair{number, Target{{"twice", 2 * number}}};
   }));
   const Batch batch = first_batch(data, 0);
-  const Target* target = batch.structure.as<Target>();
+  const auto* target = batch.structure.as<Target>();
   ASSERT_NE(target, nullptr);
   EXPECT_TRUE(target->at("twice").equal(2 * batch.images));
 }
