@@ -42,8 +42,7 @@ int main() try {
   torch::manual_seed(0);
   ls::train::Trainer trainer(
       {.batch_size = 8, .epochs = 8, .lr = 0.005, .output = "animals_run"},
-      {.log = &ls::train::console_log(),
-       .should_stop = ls::train::stop_on_signals(),
+      {.should_stop = ls::train::stop_on_signals(),
        .own = {
            .model = ls::resnet18({.num_classes = train->num_classes()}),
            .train_data = train,

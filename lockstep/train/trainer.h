@@ -60,9 +60,13 @@ struct TrainerOptions {
   SettingSources sources = {};
 };
 
-/// Shows messages on stderr, as `lockstep train` does:
+/// Shows on stderr what a run consists of, and its warnings:
 /// `{.log = &console_log()}`. Threads: any.
 LogSink& console_log();
+
+/// Shows every `log_interval`-th step and every epoch there, in the lines of
+/// log.txt: `{.observers = {console_lines()}}`.
+std::shared_ptr<Observer> console_lines(std::int64_t log_interval = 50);
 
 /// For `should_stop`: true from the first Ctrl-C or SIGTERM on, so that the run
 /// saves and ends; a second one ends the program at once. While the function

@@ -49,6 +49,16 @@ TEST(ConsoleLog, GoesToStderr) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "epoch 1 of 2\n");
 }
 
+TEST(ConsoleLines, TellEpochs) {
+  EpochRecord record;
+  record.epoch = 3;
+  const auto lines = console_lines();
+  ::testing::internal::CaptureStderr();
+  lines->on_epoch(record);
+  EXPECT_TRUE(::testing::internal::GetCapturedStderr().starts_with(
+      "Epoch: [3] Total time: "));
+}
+
 TEST(InterruptGuardDeathTest, TheSecondSignalEndsTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto twice = [](int signal) {

@@ -7,6 +7,7 @@
 
 #include "lockstep/report/console.h"
 #include "lockstep/report/console_log.h"
+#include "lockstep/train/observers/line_observer.h"
 #include "lockstep/train/run/interrupt.h"
 #include "lockstep/train/trainer.h"
 
@@ -16,6 +17,10 @@ LogSink& console_log() {
   static report::Console console(STDERR_FILENO);
   static report::ConsoleLog log(console, LogLevel::kInfo, /*file=*/nullptr);
   return log;
+}
+
+std::shared_ptr<Observer> console_lines(std::int64_t log_interval) {
+  return std::make_shared<LineObserver>(console_log(), log_interval);
 }
 
 std::function<bool()> stop_on_signals() {
