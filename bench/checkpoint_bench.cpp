@@ -66,7 +66,7 @@ class Job {
     for (int i = 0; i < kSteps; ++i) {
       auto done = writer_.finished();
       is_idle = is_idle || !done.empty();
-      check(std::move(done));
+      check(done);
       if (while_writing && is_idle) {
         write();
         is_idle = false;
@@ -90,9 +90,9 @@ class Job {
     return make_model("resnet18", {.num_classes = 10, .in_channels = 1});
   }
 
-  static void check(std::vector<train::CheckpointOutcome> outcomes) {
-    for (train::CheckpointOutcome& outcome : outcomes) {
-      std::move(outcome.status).value();
+  static void check(const std::vector<train::CheckpointOutcome>& outcomes) {
+    for (const train::CheckpointOutcome& outcome : outcomes) {
+      outcome.status.value();
     }
   }
 
