@@ -19,8 +19,8 @@ namespace ls = lockstep;
 namespace nn = torch::nn;
 
 nn::Conv2d one_channel_conv() {
-  return nn::Conv2d(
-      nn::Conv2dOptions(1, 64, 7).stride(2).padding(3).bias(false));
+  nn::Conv2d conv(nn::Conv2dOptions(1, 64, 7).stride(2).padding(3).bias(false));
+  return conv;
 }
 
 void print_ends(const char* name, const nn::Module& net) {

@@ -3,11 +3,11 @@
 // The toy of PyTorch's data-parallel tutorial: 100 rows of 5 random numbers, a
 // linear layer, batches of 30. One program for any number of devices:
 //   toy_data_parallel 2        (0 and 1: a plain call)
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include <torch/torch.h>
 
@@ -51,7 +51,7 @@ struct ModelImpl : torch::nn::Cloneable<ModelImpl> {
 TORCH_MODULE(Model);
 
 int main(int argc, char** argv) {
-  const int devices = argc > 1 ? std::atoi(argv[1]) : 2;
+  const int devices = argc > 1 ? std::stoi(argv[1]) : 2;
   const std::string type = ls::device_count("cuda") > 0 ? "cuda" : "sim";
   if (type == "sim" && devices > 0) {
     ls::start_sim({.devices = devices});
