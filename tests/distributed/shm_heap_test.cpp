@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -45,10 +47,10 @@ bool is_shared(const at::Tensor& tensor) {
   const auto place = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
   for (const std::string& line :
        split(test::file_text("/proc/self/maps"), '\n')) {
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2 &&
-        begin <= place && place < end) {
+    char* rest = nullptr;
+    const std::uintptr_t begin = std::strtoul(line.c_str(), &rest, 16);
+    if (*rest == '-' && begin <= place &&
+        place < std::strtoul(rest + 1, nullptr, 16)) {
       return line.find("memfd:lockstep") != std::string::npos;
     }
   }
