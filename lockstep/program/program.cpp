@@ -23,7 +23,6 @@ using ckpt::ExportedInputKind;
 using ckpt::ExportedKind;
 using ckpt::ExportedOutput;
 using ckpt::ExportedOutputKind;
-using program::Leaf;
 
 /// A module of the Python net: names of parameters and buffers, a mode.
 class ProgramPart : public torch::nn::Module, public BatchNormPart {
@@ -49,23 +48,26 @@ bool is_users(const ExportedInput& input) {
          input.kind == ExportedInputKind::kConstant;
 }
 
-[[noreturn]] void wrong_value(const Leaf& leaf, const std::string& expected) {
+[[noreturn]] void wrong_value(
+    const std::string& name,
+    const ProgramValue& value,
+    const std::string& expected) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "program.run",
        .message = format(
            "input '{}': expected {}, got {}",
-           leaf.name,
+           name,
            expected,
-           leaf.value->describe()),
+           value.describe()),
        .detail = "E_PROGRAM_INPUT"});
 }
 
 // A number or a text that the export fixed.
-void check_constant(const ExportedInput& input, const Leaf& leaf) {
-  if (leaf.value == nullptr) {
-    return;
-  }
+void check_constant(
+    const ExportedInput& input,
+    const std::string& name,
+    const ProgramValue& value) {
   const ckpt::ExportedArgument& fixed = input.argument;
   const ProgramValue expected =
       fixed.kind == ExportedKind::kInt      ? ProgramValue(fixed.integer)
@@ -73,22 +75,28 @@ void check_constant(const ExportedInput& input, const Leaf& leaf) {
       : fixed.kind == ExportedKind::kBool   ? ProgramValue(fixed.integer != 0)
       : fixed.kind == ExportedKind::kString ? ProgramValue(fixed.text)
                                             : ProgramValue();
-  if (leaf.value->describe() != expected.describe()) {
-    wrong_value(leaf, expected.describe() + ", which the export fixed");
+  if (value.describe() != expected.describe()) {
+    wrong_value(name, value, expected.describe() + ", which the export fixed");
   }
 }
 
-// The value of one input of the user's.
-c10::IValue take_leaf(const ExportedInput& input, const Leaf& leaf) {
+// The value of one input of the user's; null: the constant of the file.
+c10::IValue take_input(
+    const ExportedInput& input,
+    const std::string& name,
+    const ProgramValue* value) {
+  if (value == nullptr) {
+    return {};
+  }
   if (input.kind == ExportedInputKind::kConstant) {
-    check_constant(input, leaf);
+    check_constant(input, name, *value);
     return {};
   }
   const bool is_tensor = input.argument.kind == ExportedKind::kTensor;
-  if (is_tensor != leaf.value->is_tensor()) {
-    wrong_value(leaf, is_tensor ? "a tensor" : "a number");
+  if (is_tensor != value->is_tensor()) {
+    wrong_value(name, *value, is_tensor ? "a tensor" : "a number");
   }
-  return leaf.value->ivalue();
+  return value->ivalue();
 }
 
 std::string_view parent_of(std::string_view path) {
@@ -172,7 +180,8 @@ at::Tensor ProgramImpl::forward(const at::Tensor& x) {
 
 ProgramValue ProgramImpl::forward(const ProgramArguments& arguments) {
   const ckpt::ExportedModel& model = *data_->model;
-  const std::vector<Leaf> leaves = program::flatten_arguments(model, arguments);
+  const std::vector<std::string>& names = data_->input_names;
+  const auto values = program::flatten_arguments(model, arguments);
   std::vector<c10::IValue> inputs(model.inputs.size());
   std::vector<c10::IValue> given;
   c10::Device device = c10::kCPU;
@@ -181,12 +190,13 @@ ProgramValue ProgramImpl::forward(const ProgramArguments& arguments) {
       inputs[i] = tensors_[i];
       device = tensors_[i].device();
     } else if (is_users(model.inputs[i])) {
-      inputs[i] = take_leaf(model.inputs[i], leaves[given.size()]);
+      const std::size_t place = given.size();
+      inputs[i] = take_input(model.inputs[i], names[place], values[place]);
       given.push_back(inputs[i]);
       device = inputs[i].isTensor() ? inputs[i].toTensor().device() : device;
     }
   }
-  data_->sizes.check(given, data_->input_names);
+  data_->sizes.check(given, names);
   data_->guards.check(given);
   std::vector<std::uint8_t> training;
   training.reserve(parts_.size());

@@ -216,5 +216,28 @@ TEST_F(RequestTest, WithoutDataItSaysWhatWouldBeTrained) {
   }
 }
 
+TEST_F(RequestTest, FewPicturesGetSmallBatchesAndARateThatGoesWithThem) {
+  put("my.yaml", "lr: 0.5\n");
+  struct Row {
+    std::vector<std::string> args;
+    std::int64_t samples;
+    std::int64_t batch_size;
+    double lr;
+  };
+  for (const Row& row :
+       {Row{{"--data=folder"}, 60, 8, 0.1 * 8 / 256},
+        Row{{"--data=folder"}, 480, 32, 0.1 * 32 / 256},
+        Row{{"--data=folder"}, 5000, 128, 0.1},
+        Row{{"--data=folder", "--batch-size=64"}, 60, 64, 0.1},
+        Row{{"--data=folder", "-c", dir_ / "my.yaml"}, 60, 8, 0.5},
+        Row{{"--data=fashion-mnist"}, 60, 128, 0.1}}) {
+    Request asked = request(row.args);
+    const std::string text = fit_to_samples(asked, row.samples);
+    EXPECT_EQ(asked.config.batch_size, row.batch_size) << row.samples;
+    EXPECT_DOUBLE_EQ(asked.config.lr, row.lr) << row.samples;
+    EXPECT_EQ(text.empty(), row.batch_size >= 64) << text;
+  }
+}
+
 } // namespace
 } // namespace lockstep::cli_train

@@ -98,7 +98,7 @@ class Flattener {
     }
   }
 
-  std::vector<Leaf> run(const ProgramArguments& given) {
+  std::vector<const ProgramValue*> run(const ProgramArguments& given) {
     const auto& children = model_.in_tree.children;
     const std::size_t groups = children.size();
     std::size_t positional = 0;
@@ -140,7 +140,7 @@ class Flattener {
       return add_constants(tree, name);
     }
     if (tree.is_leaf()) {
-      leaves_.push_back({.name = name, .value = value});
+      leaves_.push_back(value);
       return;
     }
     const bool fits = !value->container().empty() &&
@@ -181,7 +181,7 @@ class Flattener {
             format("argument '{}' is missing", name),
             "expected " + signature());
       }
-      leaves_.push_back({.name = name});
+      leaves_.push_back(nullptr);
     }
   }
 
@@ -228,7 +228,7 @@ class Flattener {
   const ExportedModel& model_;
   std::vector<const ExportedInput*> inputs_ = {};
   std::vector<bool> used_ = {};
-  std::vector<Leaf> leaves_ = {};
+  std::vector<const ProgramValue*> leaves_ = {};
 };
 
 ProgramValue build(
@@ -265,7 +265,7 @@ ProgramValue build(
 
 } // namespace
 
-std::vector<Leaf> flatten_arguments(
+std::vector<const ProgramValue*> flatten_arguments(
     const ExportedModel& model,
     const ProgramArguments& arguments) {
   return Flattener(model).run(arguments);

@@ -14,18 +14,11 @@
 
 namespace lockstep::program {
 
-/// A value for one input of the user's.
-struct Leaf {
-  /// "x", "batch['mask'][0]"
-  std::string name = {};
-  /// Null: none was given, and the file has a constant.
-  const ProgramValue* value = nullptr;
-};
-
-/// The arguments in the order of the user's inputs.
+/// The arguments in the order of the user's inputs; null where none was given,
+/// and the file has a constant.
 /// Ownership: views `arguments`.
 /// Errors: throws kInvalidArgument (E_PROGRAM_INPUT) for another structure.
-std::vector<Leaf> flatten_arguments(
+std::vector<const ProgramValue*> flatten_arguments(
     const ckpt::ExportedModel& model,
     const ProgramArguments& arguments);
 

@@ -275,7 +275,7 @@ void tell_of_slow_average(Setup& setup, const TrainConfig& config) {
       {.level = LogLevel::kWarning,
        .text = format(
            "--ema {}: after all {} steps {:.0f} % of the average still is the "
-           "first weights; --ema {:.2g} leaves 1 %",
+           "first weights; --ema {:.6g} leaves 1 %",
            shortest(config.ema),
            steps,
            100 * left,

@@ -260,14 +260,15 @@ void TrainingRun::finish_step() {
   running_.reset();
   StepRecord& record = running.record;
   const Stopwatch reading;
-  std::optional<TraceSpan> span(std::in_place, "read");
-  Scoring score(task().train_metrics());
-  for (const StepResult& result : running.results) {
-    score.add(result.read());
-  }
-  cursor_.sums.add(score);
-  const SharedStep all = shared(score, should_stop_(), group_);
-  span.reset();
+  const SharedStep all = [&] {
+    const TraceSpan span("read");
+    Scoring score(task().train_metrics());
+    for (const StepResult& result : running.results) {
+      score.add(result.read());
+    }
+    cursor_.sums.add(score);
+    return shared(score, should_stop_(), group_);
+  }();
   phases_.read += reading.seconds();
   record.samples = all.batch.samples;
   Score averages = all.batch.score(task().train_metrics(), /*seconds=*/0);
