@@ -93,7 +93,8 @@ c10::IValue take_input(
     return {};
   }
   const bool is_tensor = input.argument.kind == ExportedKind::kTensor;
-  if (is_tensor != value->is_tensor()) {
+  if (is_tensor != value->is_tensor() ||
+      (is_tensor && !value->tensor().defined())) {
     wrong_value(name, *value, is_tensor ? "a tensor" : "a number");
   }
   return value->ivalue();

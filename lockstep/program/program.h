@@ -174,7 +174,8 @@ struct ProgramOptions {
   /// a rename is safe). Off: weights are read.
   bool use_mmap = true;
   /// Refuse inputs that break the file's guards, as Python's
-  /// `module(check_guards=True)` does. Off: the graph runs with them, and for
+  /// `module(check_guards=True)` does, but for those that only keep a size from
+  /// being 0 or 1. Off: the graph runs with them, and for
   /// inputs of another branch it is another net.
   bool check_guards = true;
 };

@@ -146,8 +146,8 @@ std::string ProgramValue::describe() const {
     std::string operator()(std::monostate /*none*/) const {
       return "None";
     }
-    std::string operator()(const at::Tensor& /*tensor*/) const {
-      return "tensor";
+    std::string operator()(const at::Tensor& tensor) const {
+      return tensor.defined() ? "tensor" : "an undefined tensor";
     }
     std::string operator()(bool value) const {
       return value ? "True" : "False";

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Conditions between sizes, compared with Python's.
+#include "lockstep/program/internal/guards.h"
+
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,6 +24,7 @@ namespace {
 
 using program::GuardExpression;
 using program::GuardSource;
+using testing::IsEmpty;
 
 // "9x4"
 at::Tensor ones(const std::string& shape) {
@@ -106,6 +110,40 @@ TEST_F(Guards, AreSwitchedOffByTheProgram) {
   EXPECT_EQ(net->forward(large).tensor().sum().item<float>(), 6 * 8 * 4);
 }
 
+TEST(InputGuards, FindInputsByWhatGuardsCallThem) {
+  const std::vector<std::string> names{
+      "x",
+      "args_0",
+      "y",
+      "d['it\'s']",
+      "d['3']['k']"};
+  const std::vector<std::string> known{
+      "L['x'].size()[0] == 3",
+      "L['args'][0].size()[0] == 3",
+      "L['kwargs']['y'].size()[0] == 3",
+      "L['d'][\"it's\"].size()[0] == 3",
+      "L['d'][3]['k'].size()[0] == 3",
+      "L['flat_args'][2].size()[0] == 3"};
+  EXPECT_THAT(program::InputGuards(known, names).unread(), IsEmpty());
+  const std::vector<std::string> unknown{
+      "L['z'].size()[0] == 3",
+      "L['x'].field.size()[0] == 3",
+      "(1 if L['x'].size()[0] == 3 else 2) == 1"};
+  EXPECT_EQ(program::InputGuards(unknown, names).unread(), unknown);
+}
+
+TEST_F(Guards, AnUndefinedTensorIsToldApart) {
+  Program net = load("area");
+  try {
+    net->forward(ProgramArguments{.args = {at::Tensor(), torch::ones({3})}});
+    ADD_FAILURE() << "no error";
+  } catch (const Exception& error) {
+    EXPECT_EQ(
+        error.error().message,
+        "input 'x': expected a tensor, got an undefined tensor");
+  }
+}
+
 TEST(GuardExpression, IsPythons) {
   const std::string size = "L['x'].size()[";
   const std::vector<std::string> texts{
@@ -120,6 +158,7 @@ TEST(GuardExpression, IsPythons) {
       "7/2",
       "(1 + 2)*3",
       "max(1, 5, 3) - min(4, 2)",
+      "round(2.5) + round(3.5) - round(-0.5)",
       "abs(-3) + math.floor(-2.5) + math.ceil(2.1) + math.trunc(-2.7)",
       "math.sqrt(2) + torch._sym_sqrt(9) + torch.sym_float(3)/2",
       "1 < 2 and not 2 < 1",
@@ -163,6 +202,7 @@ TEST(GuardExpression, OtherTextsAreNone) {
         std::string("1)"),
         std::string("L"),
         std::string("L['x'"),
+        std::string("L['x\"]"),
         std::string("L['x].size()[0]"),
         std::string("L[0].size()[0]"),
         std::string("L['x'].size()"),
@@ -178,10 +218,20 @@ TEST(GuardExpression, OtherTextsAreNone) {
   }
 }
 
-TEST(GuardExpression, ADivisionByZeroHoldsNowhere) {
+TEST(GuardExpression, IsNoNumberWherePythonRaises) {
   for (const char* text :
-       {"1 // 0 == 0", "1 % 0 != 0", "1 / 0 >= 0", "not 1 % 0 == 0 and 0"}) {
-    EXPECT_EQ(GuardExpression::parse(text)->evaluate({}), 0.0) << text;
+       {"1 // 0 == 0",
+        "1 % 0 != 0",
+        "1 / 0 >= 0",
+        "not 1 % 0 == 0",
+        "max(1, 5 // 0) >= 1",
+        "1 // 0 == 0 or 1 == 1",
+        "1 == 1 and 1 // 0 == 0"}) {
+    EXPECT_TRUE(std::isnan(GuardExpression::parse(text)->evaluate({}))) << text;
+  }
+  for (const char* text :
+       {"1 == 1 or 1 // 0 == 0", "not (1 == 2 and 1 // 0)"}) {
+    EXPECT_EQ(GuardExpression::parse(text)->evaluate({}), 1.0) << text;
   }
 }
 
@@ -196,6 +246,8 @@ TEST(GuardExpression, KnowsThoseOfSmallSizes) {
        {"L['x'].size()[0] != 2",
         "L['x'].size()[0] >= 3",
         "L['x'].size()[0] // 3 != 1",
+        "L['x'].stride()[0] != 1",
+        "L['k'] > 1",
         "L['x'].size()[0] <= 1"}) {
     EXPECT_FALSE(GuardExpression::parse(text)->is_of_small_sizes()) << text;
   }

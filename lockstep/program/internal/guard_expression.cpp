@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -20,16 +21,6 @@ double modulo(double a, double b) {
   const double rest = b == 0 ? kNoNumber : std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
-bool differ(double a, double b) {
-  return a < b || a > b;
-}
-bool exceeds(double a, double b) {
-  return a > b;
-}
-bool reaches(double a, double b) {
-  return a >= b;
-}
-
 /// Two values and a word between them, or before them.
 struct Binary {
   std::string_view text;
@@ -41,25 +32,37 @@ struct Unary {
   double (*function)(double);
 };
 
-template <bool (*Holds)(double, double)>
+// What has no number makes no truth either.
+template <class Holds>
 double truth(double a, double b) {
-  return Holds(a, b) ? 1 : 0;
+  return std::isnan(a) || std::isnan(b) ? kNoNumber : Holds()(a, b) ? 1 : 0;
+}
+
+// The second value counts only where the first does not decide, as in Python.
+double both(double a, double b) {
+  return a == 0 || std::isnan(a) ? a : truth<std::not_equal_to<>>(b, 0);
+}
+double either(double a, double b) {
+  return a != 0 && !std::isnan(a) ? 1
+         : std::isnan(a)          ? a
+                                  : truth<std::not_equal_to<>>(b, 0);
+}
+
+template <class Holds>
+double choice_of(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? kNoNumber : Holds()(b, a) ? b : a;
 }
 
 // From the loosest to the tightest; a longer word before its beginning.
-constexpr std::array kOr{Binary{"or ", [](double a, double b) {
-                                  return a != 0 || b != 0 ? 1.0 : 0.0;
-                                }}};
-constexpr std::array kAnd{Binary{"and ", [](double a, double b) {
-                                   return a != 0 && b != 0 ? 1.0 : 0.0;
-                                 }}};
+constexpr std::array kOr{Binary{"or ", either}};
+constexpr std::array kAnd{Binary{"and ", both}};
 constexpr std::array kComparisons{
-    Binary{"<=", [](double a, double b) { return a <= b ? 1.0 : 0.0; }},
-    Binary{">=", truth<reaches>},
-    Binary{"==", [](double a, double b) { return a == b ? 1.0 : 0.0; }},
-    Binary{"!=", truth<differ>},
-    Binary{"<", [](double a, double b) { return a < b ? 1.0 : 0.0; }},
-    Binary{">", truth<exceeds>}};
+    Binary{"<=", truth<std::less_equal<>>},
+    Binary{">=", truth<std::greater_equal<>>},
+    Binary{"==", truth<std::equal_to<>>},
+    Binary{"!=", truth<std::not_equal_to<>>},
+    Binary{"<", truth<std::less<>>},
+    Binary{">", truth<std::greater<>>}};
 constexpr std::array kSums{
     Binary{"+", [](double a, double b) { return a + b; }},
     Binary{"-", [](double a, double b) { return a - b; }}};
@@ -72,15 +75,18 @@ constexpr Binary kPower{"**", [](double a, double b) {
                           return std::pow(a, b);
                         }};
 constexpr std::array kChoices{
-    Binary{"max(", [](double a, double b) { return std::max(a, b); }},
-    Binary{"min(", [](double a, double b) { return std::min(a, b); }}};
+    Binary{"max(", choice_of<std::greater<>>},
+    Binary{"min(", choice_of<std::less<>>}};
 constexpr Unary kNegate{"-", [](double x) { return -x; }};
-constexpr Unary kNot{"not ", [](double x) { return x == 0 ? 1.0 : 0.0; }};
+constexpr Unary kNot{"not ", [](double x) {
+                       return truth<std::equal_to<>>(x, 0);
+                     }};
 constexpr std::array kFunctions{
     Unary{"abs(", [](double x) { return std::abs(x); }},
     Unary{"math.floor(", [](double x) { return std::floor(x); }},
     Unary{"math.ceil(", [](double x) { return std::ceil(x); }},
     Unary{"math.trunc(", [](double x) { return std::trunc(x); }},
+    Unary{"round(", [](double x) { return std::nearbyint(x); }},
     Unary{"math.sqrt(", [](double x) { return std::sqrt(x); }},
     Unary{"torch._sym_sqrt(", [](double x) { return std::sqrt(x); }}};
 
@@ -192,22 +198,14 @@ class Parser {
   // Behind "L": "['x'][0].size()[1]".
   bool source() {
     GuardSource found;
-    const std::string_view whole = rest_;
     while (rest_.starts_with('[')) {
-      const std::size_t end =
-          rest_.starts_with("['") ? rest_.find("']") + 1 : rest_.find(']');
-      if (end == 0 || end == std::string_view::npos) {
+      if (!key(found.path)) {
         return false;
       }
-      rest_.remove_prefix(end + 1);
     }
-    const std::string_view path = whole.substr(0, whole.size() - rest_.size());
-    const std::size_t name_end = path.find("']");
-    if (!path.starts_with("['") || name_end == std::string_view::npos) {
+    if (found.path.empty()) {
       return false;
     }
-    found.path = std::string(path.substr(2, name_end - 2)) +
-                 std::string(path.substr(name_end + 2));
     if (!what_of(found)) {
       return false;
     }
@@ -218,6 +216,21 @@ class Parser {
     }
     steps_.push_back({.source = index});
     return true;
+  }
+
+  // Adds "['k']" or "[0]" to a path, which begins with a name.
+  bool key(std::string& path) {
+    rest_.remove_prefix(1);
+    const bool is_quoted = rest_.starts_with('\'') || rest_.starts_with('"');
+    const std::size_t begin = is_quoted ? 1 : 0;
+    const std::size_t end = rest_.find(is_quoted ? rest_.front() : ']', begin);
+    if (end == std::string_view::npos || (path.empty() && !is_quoted)) {
+      return false;
+    }
+    const std::string name(rest_.substr(begin, end - begin));
+    path += path.empty() ? name : "[" + name + "]";
+    rest_.remove_prefix(end + begin);
+    return accept("]");
   }
 
   bool what_of(GuardSource& found) {
@@ -323,14 +336,16 @@ double GuardExpression::evaluate(std::span<const double> values) const {
 }
 
 bool GuardExpression::is_of_small_sizes() const {
-  if (steps_.size() != 3 || !steps_[0].source || steps_[1].source) {
+  if (steps_.size() != 3 || !steps_[0].source || steps_[1].source ||
+      sources_[*steps_[0].source].kind != GuardNumber::kSize) {
     return false;
   }
   const double bound = steps_[1].number;
   auto* const function = steps_[2].two;
-  return (function == truth<differ> && (bound == 0 || bound == 1)) ||
-         (function == truth<exceeds> && bound <= 1) ||
-         (function == truth<reaches> && bound <= 2);
+  return (function == truth<std::not_equal_to<>> &&
+          (bound == 0 || bound == 1)) ||
+         (function == truth<std::greater<>> && bound <= 1) ||
+         (function == truth<std::greater_equal<>> && bound <= 2);
 }
 
 } // namespace lockstep::program

@@ -16,8 +16,8 @@ namespace lockstep::program {
 
 enum class GuardNumber : std::uint8_t { kValue, kSize, kStride, kOffset };
 
-/// A number that an input has: of "L['x'][0].size()[1]" the path "x[0]",
-/// `kSize` and 1.
+/// A number that an input has: of "L['x']['k'].size()[1]" the path "x[k]",
+/// without quotes, `kSize` and 1.
 struct GuardSource {
   std::string path = {};
   GuardNumber kind = GuardNumber::kValue;
@@ -46,8 +46,8 @@ class GuardExpression {
     return sources_;
   }
 
-  /// What Python's evaluation gives, as far as numbers below 2^53 go; a
-  /// division by zero is no number, for which no comparison holds.
+  /// What Python's evaluation gives, as far as numbers below 2^53 go; not a
+  /// number where Python raises, as for a division by zero.
   /// `values[i]`: of `sources()[i]`.
   [[nodiscard]] double evaluate(std::span<const double> values) const;
 

@@ -2,6 +2,7 @@
 #include "lockstep/program/internal/guards.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -13,33 +14,43 @@
 namespace lockstep::program {
 namespace {
 
-// "args[0]": what the signature calls "args_0".
-std::string of_many(std::string_view path) {
-  const std::size_t bracket = path.find('[');
-  const std::size_t end = path.find(']', bracket);
-  return end == std::string_view::npos
-             ? std::string(path)
-             : format(
-                   "{}_{}{}",
-                   path.substr(0, bracket),
-                   path.substr(bracket + 1, end - bracket - 1),
-                   path.substr(end + 1));
+// "x['k']" as "x[k]": a file's names of inputs have quotes around all keys.
+std::string without_quotes(std::string name) {
+  std::erase_if(name, [](char c) { return c == '\'' || c == '"'; });
+  return name;
 }
 
+// How the signature may call "args[0]" and "kwargs[y][k]": "args_0" and "y[k]",
+// if it does not call it so.
+std::vector<std::string> names_of(const std::string& path) {
+  std::vector<std::string> names{path};
+  const std::size_t bracket = path.find('[');
+  const std::size_t end = path.find(']', bracket);
+  if (end != std::string::npos) {
+    const std::string key = path.substr(bracket + 1, end - bracket - 1);
+    const std::string rest = path.substr(end + 1);
+    names.push_back(path.substr(0, bracket) + "_" + key + rest);
+    names.push_back(key + rest);
+  }
+  return names;
+}
+
+// `inputs`: without quotes.
 std::optional<std::size_t> input_at(
-    const std::vector<std::string>& names,
-    std::string_view path) {
-  for (const std::string& name : {std::string(path), of_many(path)}) {
-    const auto found = std::ranges::find(names, name);
-    if (found != names.end()) {
-      return static_cast<std::size_t>(found - names.begin());
+    const std::vector<std::string>& inputs,
+    const std::string& path) {
+  for (const std::string& name : names_of(without_quotes(path))) {
+    const auto found = std::ranges::find(inputs, name);
+    if (found != inputs.end()) {
+      return static_cast<std::size_t>(found - inputs.begin());
     }
   }
   constexpr std::string_view kFlat = "flat_args[";
   if (path.starts_with(kFlat) && path.ends_with(']')) {
-    const auto index = parse_number<std::size_t>(
-        path.substr(kFlat.size(), path.size() - kFlat.size() - 1));
-    return index && *index < names.size() ? index : std::nullopt;
+    const auto index = parse_number<std::size_t>(std::string_view(path).substr(
+        kFlat.size(),
+        path.size() - kFlat.size() - 1));
+    return index && *index < inputs.size() ? index : std::nullopt;
   }
   return std::nullopt;
 }
@@ -104,12 +115,16 @@ std::string text_of(const GuardSource& source, double value) {
 InputGuards::InputGuards(
     const std::vector<std::string>& texts,
     const std::vector<std::string>& names) {
+  std::vector<std::string> plain_names;
+  for (const std::string& name : names) {
+    plain_names.push_back(without_quotes(name));
+  }
   for (const std::string& text : texts) {
     auto expression = GuardExpression::parse(text);
     std::vector<std::size_t> inputs;
     if (expression) {
       for (const GuardSource& source : expression->sources()) {
-        if (const auto input = input_at(names, source.path)) {
+        if (const auto input = input_at(plain_names, source.path)) {
           inputs.push_back(*input);
         }
       }
@@ -133,7 +148,7 @@ void InputGuards::check(const std::vector<c10::IValue>& inputs) const {
           number.value_or(std::numeric_limits<double>::quiet_NaN()));
     }
     const double result = guard.expression.evaluate(values);
-    if (!(result != 0)) {
+    if (result == 0 || std::isnan(result)) {
       refuse(guard.text, guard.expression, values);
     }
   }

@@ -23,7 +23,7 @@ class InputGuards {
       const std::vector<std::string>& names);
 
   /// What Python checks before it runs such a program, but for conditions that
-  /// only exclude sizes of 0 and 1, as torch.export always does.
+  /// only keep a size from being 0 or 1, as torch.export usually does.
   /// `inputs`: the user's, in the signature's order.
   /// Errors: throws kMismatch (E_PROGRAM_INPUT), with the condition and the
   /// sizes.

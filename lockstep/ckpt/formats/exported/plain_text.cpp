@@ -50,6 +50,10 @@ struct Grammar {
   std::span<const std::string_view> methods = {};
   /// Modules in front of a dot, all of whose functions may be called.
   std::span<const std::string_view> modules = {};
+  /// Functions and values with their module: "torch.sym_float", "math.inf".
+  std::span<const std::string_view> dotted = {};
+  std::span<const std::string_view> constants = {};
+  std::span<const std::string_view> word_operators = kWordOperators;
   std::string_view operators = {};
   /// Texts may stand where values do, not only in functions that take them.
   bool has_texts = false;
@@ -134,18 +138,15 @@ class PlainText {
 
   bool word() {
     const std::string_view name = take_word();
-    if (has(kWordOperators, name)) {
+    if (has(grammar_.word_operators, name)) {
       last_ = Last::kOperator;
       return true;
     }
     if (!takes_value()) {
       return false;
     }
-    if (rest_.starts_with('.') && has(grammar_.modules, name)) {
-      rest_.remove_prefix(1);
-      const std::string_view function = take_word();
-      last_ = Last::kFunction;
-      return !function.empty() && !function.starts_with('_') && is_next('(');
+    if (rest_.starts_with('.') && name != kArguments) {
+      return member(name);
     }
     if (is_next('(')) {
       last_ = has(kTextFunctions, name) ? Last::kTextFunction : Last::kFunction;
@@ -158,6 +159,23 @@ class PlainText {
     }
     last_ = name == kArguments ? Last::kTensor : Last::kValue;
     return has(grammar_.names, name) || is_symbol(name);
+  }
+
+  // Of a module, at the dot behind its name.
+  bool member(std::string_view module) {
+    rest_.remove_prefix(1);
+    const std::string_view name = take_word();
+    const std::string_view dotted(
+        module.data(),
+        module.size() + 1 + name.size());
+    if (has(grammar_.constants, dotted)) {
+      last_ = Last::kValue;
+      return true;
+    }
+    last_ = Last::kFunction;
+    const bool is_public = !name.empty() && !name.starts_with('_');
+    return is_next('(') && (has(grammar_.dotted, dotted) ||
+                            (is_public && has(grammar_.modules, module)));
   }
 
   // Of arguments or around a value: nothing else is called.
@@ -182,9 +200,8 @@ class PlainText {
   // Behind the bracket: a number or a name.
   bool index() {
     bool is_plain = false;
-    if (rest_.starts_with('\'')) {
-      rest_.remove_prefix(1);
-      is_plain = quoted();
+    if (rest_.starts_with('\'') || rest_.starts_with('"')) {
+      is_plain = key();
     } else {
       is_plain = !rest_.empty() && is_figure(rest_[0]);
       digits();
@@ -195,6 +212,19 @@ class PlainText {
     rest_.remove_prefix(1);
     last_ = Last::kTensor;
     return true;
+  }
+
+  // A text that only names an input: any but one with escapes.
+  bool key() {
+    const std::size_t end = rest_.find(rest_.front(), 1);
+    if (end == std::string_view::npos) {
+      return false;
+    }
+    const std::string_view text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return std::ranges::none_of(text, [](char c) {
+      return c == '\\' || (c >= 0 && c < ' ');
+    });
   }
 
   bool method() {
@@ -277,6 +307,9 @@ bool is_plain_guard(std::string_view text) {
       .names = kGuardNames,
       .methods = kGuardMethods,
       .modules = kGuardModules,
+      .dotted = kGuardDotted,
+      .constants = kGuardConstants,
+      .word_operators = kGuardWordOperators,
       .operators = ",+-*/%<>",
       .has_texts = true};
   return PlainText(text, kGrammar).run();

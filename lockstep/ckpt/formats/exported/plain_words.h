@@ -101,6 +101,11 @@ inline constexpr auto kGuardFunctions = std::to_array<std::string_view>({
 inline constexpr auto kGuardMethods = std::to_array<std::string_view>(
     {"size", "stride", "storage_offset", "numel", "dim"});
 inline constexpr auto kGuardModules = std::to_array<std::string_view>({"math"});
+// Of other modules nothing else is called.
+inline constexpr auto kGuardDotted =
+    std::to_array<std::string_view>({"torch._sym_sqrt", "torch.sym_float"});
+inline constexpr auto kGuardConstants =
+    std::to_array<std::string_view>({"math.inf", "math.nan"});
 
 // Functions of sympy whose first argument is written as a text.
 inline constexpr auto kTextFunctions =
@@ -136,5 +141,8 @@ inline constexpr auto kGuardNames = std::to_array<std::string_view>(
 
 inline constexpr auto kWordOperators =
     std::to_array<std::string_view>({"and", "not", "or"});
+// sympy writes a Piecewise as Piecewise(...), a guard as "a if b else c".
+inline constexpr auto kGuardWordOperators =
+    std::to_array<std::string_view>({"and", "else", "if", "not", "or"});
 
 } // namespace lockstep::ckpt

@@ -131,12 +131,22 @@ TEST(PlainGuard, IsAConditionBetweenSizes) {
         "((L['x'].size()[1]*L['x'].size()[0]) // 2) != L['x'].size()[0]",
         "max(1, L['x'].size()[0]) >= 1 or (u0 == 1)",
         "L['mode'] == 'fast' and L['flag'] == True",
+        "torch.sym_float(L['x'].size()[0]) / 2 < torch._sym_sqrt(9)",
+        "L['x'].size()[0] < math.inf",
+        "(1 if L['x'].size()[0] > 3 else 2) == 1",
+        "L['x'][\"it's\"].size()[0] == L['x']['a/b'].size()[0]",
         "x > 0"}) {
     EXPECT_TRUE(is_plain_guard(text)) << text;
   }
   for (const char* text :
        {"__import__('os').system('true') == 0",
         "torch.os.system('true')",
+        "torch.load('x')",
+        "torch._sym_sqrt",
+        "math.inf('a')",
+        "math.inf.x",
+        "1 if (exec)('a') else 2",
+        "L[\"x\\\"]\"].size()",
         "math.__loader__.load_module('os')",
         "math._x()",
         "L['x'].__class__",
