@@ -27,7 +27,7 @@ constexpr std::string_view kDataAbout =
     "Shows what 'lockstep train --data DIR' reads: counts of each class, "
     "sizes,\n"
     "mean and std, damaged files, and files that are in both parts. All\n"
-    "samples are read once. Exits with 0, or as the worst damaged sample says.";
+    "samples are read once. Exits with 0, or the status of the worst damage.";
 
 /// Units: pixels of both sides that the sheet's images of files have.
 constexpr std::int64_t kSheetSize = 128;

@@ -210,26 +210,30 @@ std::string fit_to_samples(Request& request, std::int64_t samples) {
                         request.resumption.has_value();
   constexpr std::int64_t kSmallest = 8;
   constexpr std::int64_t kSteps = 12;
+  if (!has_files || is_given) {
+    return {};
+  }
   std::int64_t fit = kSmallest;
   while (fit < config.batch_size && samples / (2 * fit) >= kSteps) {
     fit *= 2;
   }
-  if (!has_files || is_given || fit >= config.batch_size) {
-    return {};
+  std::vector<std::string> chosen;
+  if (fit < config.batch_size) {
+    config.batch_size = fit;
+    request.sources.set(batch_size, "the number of samples");
+    chosen.push_back(format("--batch-size {}", fit));
   }
-  config.batch_size = fit;
-  request.sources.set(batch_size, "the number of samples");
-  std::string text = format(
-      "{} training samples are few: --batch-size {}, unless it is given",
-      samples,
-      fit);
   if (request.sources.of(lr, "").empty()) {
     // In step with the batch, as Goyal et al. 2017 have it: 0.1 for 256.
-    config.lr *= static_cast<double>(fit) / 256;
-    request.sources.set(lr, "the number of samples");
-    text += format(", and --lr {}", shortest(config.lr));
+    config.lr *= static_cast<double>(config.batch_size) / 256;
+    request.sources.set(lr, "the batch size");
+    chosen.push_back(format("--lr {}", shortest(config.lr)));
   }
-  return text;
+  return chosen.empty() ? std::string()
+                        : format(
+                              "{} training samples: {}, unless given",
+                              samples,
+                              join(chosen, " and "));
 }
 
 } // namespace lockstep::cli_train

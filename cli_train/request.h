@@ -35,10 +35,11 @@ std::string settle_default_data(
     const Request& request,
     const std::string& folder = std::string(kFashionMnistFolder));
 
-/// Of data that may be image files (`may_have_image_files`) and are few,
-/// smaller batches, so that an epoch has a dozen steps, unless `--batch-size`
-/// is given or a run goes on; with them, unless `--lr` is given, a lower rate.
-/// Returns what was chosen; empty for nothing.
+/// For data that may be image files (`may_have_image_files`), unless
+/// `--batch-size` is given or a run goes on: smaller batches of few samples, so
+/// that an epoch has a dozen steps; and unless `--lr` is given, a rate that
+/// goes with the batch, 0.1 for 256. Returns what was chosen; empty for
+/// nothing.
 std::string fit_to_samples(Request& request, std::int64_t samples);
 
 } // namespace lockstep::cli_train

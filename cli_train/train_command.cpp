@@ -108,20 +108,27 @@ void print_result(
   print(text);
 }
 
+// What else than the settings decides one; empty: it was written otherwise.
+std::string_view source_of(const train::Flag& flag, bool is_new) {
+  return flag.name == "img-size"                        ? "the model"
+         : !is_new                                      ? "the checkpoint"
+         : flag.name == "task" || flag.name == "metric" ? "the data"
+                                                        : "";
+}
+
 /// What would run, and why.
 void print_plan(const train::Trainer& trainer, Request& request) {
   for (const train::Flag& flag : train::flag_table()) {
     const bool is_of_a_file =
         flag.name == "class-weights" ||
         (flag.name == "param-groups" && request.config.resume.empty());
+    const std::string_view source =
+        source_of(flag, request.config.resume.empty());
     // What the trainer took from elsewhere.
-    if (!is_of_a_file && train::get_flag(trainer.config(), flag) !=
-                             train::get_flag(request.config, flag)) {
-      request.sources.set(
-          flag,
-          flag.name == "img-size"         ? "the model"
-          : request.config.resume.empty() ? "the data"
-                                          : "the checkpoint");
+    if (!is_of_a_file && !source.empty() &&
+        train::get_flag(trainer.config(), flag) !=
+            train::get_flag(request.config, flag)) {
+      request.sources.set(flag, std::string(source));
     }
   }
   std::string text = request.recipe.empty()

@@ -229,9 +229,10 @@ std::shared_ptr<Dataset> as_dataset(
   using B = typename D::BatchType;
   static_assert(
       internal::MakesBatch<B>,
-      "a sample of as_dataset is std::tuple{input, target}: one tensor for the "
-      "model, and a target of any type with tensors in it; a model of several "
-      "inputs is trained by a loop over a Loader");
+      "a sample of as_dataset is std::tuple{input, target}, a pair, or a tuple "
+      "with more targets: one tensor for the model, and targets of any type "
+      "with tensors in it; a model of several inputs is trained by a loop over "
+      "a Loader");
   const std::int64_t size = source->size();
   auto reader = [source = std::move(source)](const LoaderOptions& loader) {
     return internal::ReadBatch([source, read = source->reader(loader)](

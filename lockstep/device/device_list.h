@@ -13,6 +13,7 @@
 // device: tensors are made on the device that is named, else on the CPU.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>

@@ -8,6 +8,7 @@
 //   Trainer trainer(config, {.own = named_parts(config)});
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -65,12 +66,14 @@ struct TrainerOptions {
 LogSink& console_log();
 
 /// Shows every `log_interval`-th step and every epoch there, in the lines of
-/// log.txt: `{.observers = {console_lines()}}`.
-std::shared_ptr<Observer> console_lines(std::int64_t log_interval = 50);
+/// log.txt: `{.observers = {console_lines()}}`. On other ranks than 0 of a job
+/// nothing.
+std::shared_ptr<Observer> console_lines(
+    std::int64_t log_interval = TrainConfig().log_interval);
 
 /// For `should_stop`: true from the first Ctrl-C or SIGTERM on, so that the run
-/// saves and ends; a second one ends the program at once. While the function
-/// and its copies live, these signals are theirs: one at a time.
+/// saves and ends; a second one ends the program at once. While such a function
+/// lives, these signals are its own. Threads: any.
 std::function<bool()> stop_on_signals();
 
 /// How a run ended.

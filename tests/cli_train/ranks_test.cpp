@@ -226,6 +226,16 @@ TEST_F(RanksTest, AllHaveTheSameSettings) {
   EXPECT_FALSE(std::filesystem::exists(path("run")));
 }
 
+// They gather what they recorded: one alone would wait for ever.
+TEST_F(RanksTest, AllProfileAsManySteps) {
+  const auto outcome = shell(format(
+      "lockstep run --nproc-per-node 2 sh -c '[ $RANK = 0 ] || "
+      "export LOCKSTEP_PROFILE=2; exec {}'",
+      "lockstep train --model mlp --max-train-samples 48 --output run"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("'--profile 0' and '--profile 2'"));
+}
+
 // Also on the first signal: nothing is lost yet.
 TEST_F(RanksTest, OneThatWaitsForOthersEndsAtOnce) {
   const auto outcome = shell(

@@ -43,6 +43,16 @@ TEST(StopOnSignals, LastsAsLongAsItsFunction) {
   EXPECT_EQ(std::signal(SIGINT, old), SIG_IGN);
 }
 
+TEST(StopOnSignals, FunctionsShareTheSignals) {
+  const auto old = std::signal(SIGTERM, SIG_IGN);
+  std::function<bool()> should_stop = stop_on_signals();
+  should_stop = stop_on_signals();
+  ASSERT_EQ(std::raise(SIGTERM), 0);
+  EXPECT_TRUE(should_stop());
+  should_stop = {};
+  EXPECT_EQ(std::signal(SIGTERM, old), SIG_IGN);
+}
+
 TEST(ConsoleLog, GoesToStderr) {
   ::testing::internal::CaptureStderr();
   console_log().write(LogLevel::kInfo, "epoch 1 of 2");

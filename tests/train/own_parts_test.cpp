@@ -359,7 +359,7 @@ TEST_F(OwnPartsTest, SettingsWithoutEffectAreTold) {
       log.lines[LogLevel::kWarning],
       AllOf(
           Contains(HasSubstr("--label-smoothing has no effect")),
-          Contains(HasSubstr("of the average still is the first weights")),
+          Contains(HasSubstr("of the average is still the first weights")),
           Contains(HasSubstr("--augment has no effect"))));
 }
 

@@ -115,13 +115,16 @@ void FlightRecorder::set_purpose(std::string_view purpose) {
 }
 
 void FlightRecorder::begin(const std::shared_ptr<Flight>& flight) {
-  const std::scoped_lock lock(mutex_);
-  if (purpose_ != flight->entry.name.view()) {
-    flight->entry.purpose = purpose_;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (purpose_ != flight->entry.name.view()) {
+      flight->entry.purpose = purpose_;
+    }
   }
-  if (is_traced()) {
+  if (is_traced()) { // whose callbacks are anybody's
     flight->span = begin_async_span(span_name(flight->entry), "collectives");
   }
+  const std::scoped_lock lock(mutex_);
   flight->entry.start = now_ns();
   flight->ticket = log_->begin(flight->entry);
   running_.push_back(flight);

@@ -52,9 +52,10 @@ struct Recording {
   std::vector<TraceEvent> events = {};
 };
 
+// For good: a thread may end a span after main.
 Recording& recording() {
-  static Recording the_one;
-  return the_one;
+  static auto* const the_one = new Recording;
+  return *the_one;
 }
 
 std::int64_t steady_ns() {
@@ -261,6 +262,8 @@ std::unique_ptr<at::RecordFunction> begin_async_span(
   return span;
 }
 
+// Threads run meanwhile: LibTorch changes its list of callbacks under a lock,
+// and each thread takes the new one with its next scope.
 TraceRecorder::TraceRecorder()
     : handle_(at::addGlobalCallback(at::RecordFunctionCallback(on_begin, on_end)
                                         .scopes(

@@ -3,7 +3,7 @@
 // What the threads of a process do when, for `lockstep train --profile`. A span
 // is a user scope of LibTorch's RecordFunction, as an operator is a function
 // scope, so LibTorch's own profilers see spans, too. While nobody records, one
-// costs some nanoseconds.
+// only asks whether somebody does.
 //   { const TraceSpan span("forward"); ... }
 //   { const TraceSpan span("forward", "replica", 1); ... } // its own lane
 //

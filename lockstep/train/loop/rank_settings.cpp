@@ -27,9 +27,14 @@ constexpr std::array<std::string_view, 8> kOwn{
     "threads",
     "strategy"};
 
+/// What no checkpoint holds, and all ranks do together.
+constexpr std::array<std::string_view, 2> kTogether{"profile", "test-only"};
+
 bool is_common(const Flag& flag) {
-  return (flag.is_saved || flag.name == "test-only") &&
-         std::ranges::find(kOwn, flag.name) == kOwn.end();
+  const auto holds = [&](const auto& names) {
+    return std::ranges::find(names, flag.name) != names.end();
+  };
+  return (flag.is_saved || holds(kTogether)) && !holds(kOwn);
 }
 
 /// A line for each common flag: "--lr 0.01".

@@ -265,8 +265,8 @@ StepHooks make_hooks(
 // An average that mostly is the weights before training when the run ends.
 void tell_of_slow_average(Setup& setup, const TrainConfig& config) {
   constexpr double kMuch = 0.1;
-  const auto steps =
-      static_cast<double>(setup.steps_of(setup.train_samples) * config.epochs);
+  const std::int64_t steps =
+      setup.steps_of(setup.train_samples) * config.epochs;
   const double left = std::pow(config.ema, steps);
   if (config.test_only || steps == 0 || left < kMuch) {
     return;
@@ -274,12 +274,12 @@ void tell_of_slow_average(Setup& setup, const TrainConfig& config) {
   setup.lines.push_back(
       {.level = LogLevel::kWarning,
        .text = format(
-           "--ema {}: after all {} steps {:.0f} % of the average still is the "
+           "--ema {}: after all {} steps {:.0f} % of the average is still the "
            "first weights; --ema {:.6g} leaves 1 %",
            shortest(config.ema),
            steps,
            100 * left,
-           std::pow(0.01, 1 / steps))});
+           std::pow(0.01, 1.0 / static_cast<double>(steps)))});
 }
 
 } // namespace

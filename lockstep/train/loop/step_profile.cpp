@@ -97,16 +97,6 @@ std::int64_t first_start(Spans spans) {
   return first;
 }
 
-std::vector<std::string> texts_of_ranks(
-    const std::string& own,
-    const dist::ProcessGroup& group) {
-  std::vector<std::string> texts;
-  for (const auto& bytes : group.all_gather_bytes(as_byte_span(own))) {
-    texts.emplace_back(as_text(bytes));
-  }
-  return texts;
-}
-
 } // namespace
 
 StepProfile::StepProfile(std::int64_t steps, dist::ProcessGroup group)
@@ -131,21 +121,27 @@ StepProfile::Trace StepProfile::take() {
   Trace trace{.steps = std::clamp<std::int64_t>(done_ - kWarmUp, 0, wanted_)};
   wanted_ = 0;
   std::int64_t base = kNever;
-  for (const std::string& text :
-       texts_of_ranks(std::to_string(first_start(spans)), group_)) {
-    const std::int64_t first = std::stoll(text);
-    base = std::min(base, first);
-    trace.missing_ranks += first == kNever ? 1 : 0;
+  const ckpt::Value first(first_start(spans));
+  for (const ckpt::Value& start : dist::all_gather_object(group_, first)) {
+    base = std::min(base, *start.as_int());
+    trace.missing_ranks += *start.as_int() == kNever ? 1 : 0;
   }
   if (base == kNever) {
     return trace;
   }
-  const std::string own = events_text(spans, group_.rank(), base);
+  const ckpt::Value own(events_text(spans, group_.rank(), base));
+  std::vector<std::string> texts;
+  for (const ckpt::Value& text : dist::gather_object(group_, own)) {
+    texts.emplace_back(*text.as_string());
+  }
+  if (texts.empty()) {
+    return trace; // for rank 0
+  }
   trace.text = format(
       "{{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\","
       "\"baseTimeNanoseconds\":{},\"traceEvents\":[\n{}\n]}}\n",
       base,
-      join(texts_of_ranks(own, group_), ",\n"));
+      join(texts, ",\n"));
   return trace;
 }
 

@@ -21,8 +21,8 @@ class StepProfile {
  public:
   struct Trace {
     /// Chrome's trace event format, as torch.profiler writes it: a process for
-    /// each rank, a thread for each lane. The same on all ranks; empty if
-    /// nothing was recorded.
+    /// each rank, a thread for each lane. On rank 0; empty if nothing was
+    /// recorded.
     std::string text = {};
     /// That it shows.
     std::int64_t steps = 0;

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <memory>
+#include <mutex>
 
+#include "lockstep/base/rank_info.h"
 #include "lockstep/report/console.h"
 #include "lockstep/report/console_log.h"
 #include "lockstep/train/observers/line_observer.h"
@@ -20,13 +22,23 @@ LogSink& console_log() {
 }
 
 std::shared_ptr<Observer> console_lines(std::int64_t log_interval) {
+  if (job_rank().value().rank > 0) {
+    return std::make_shared<Observer>();
+  }
   return std::make_shared<LineObserver>(console_log(), log_interval);
 }
 
 std::function<bool()> stop_on_signals() {
-  return [guard = std::make_shared<const InterruptGuard>()] {
-    return guard->signal() != 0;
-  };
+  // One for all functions that live: handlers are the process's.
+  static std::mutex mutex;
+  static std::weak_ptr<const InterruptGuard> shared;
+  const std::scoped_lock lock(mutex);
+  auto guard = shared.lock();
+  if (guard == nullptr) {
+    guard = std::make_shared<const InterruptGuard>();
+    shared = guard;
+  }
+  return [guard] { return guard->signal() != 0; };
 }
 
 } // namespace lockstep::train

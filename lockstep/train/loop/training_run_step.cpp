@@ -289,7 +289,12 @@ void TrainingRun::finish_step() {
 
 // Of all ranks, which all call it.
 void TrainingRun::write_profile() {
+  finish_step();
   const StepProfile::Trace trace = profile_.take();
+  if (!outputs_.writes()) {
+    step_watch_ = {};
+    return;
+  }
   if (trace.missing_ranks > 0 && !trace.text.empty()) {
     outputs_.log(
         LogLevel::kWarning,
@@ -307,7 +312,7 @@ void TrainingRun::write_profile() {
                   kTraceFile,
                   StepProfile::kWarmUp)
             : format("no {}: another one is being recorded", kTraceFile));
-  } else if (outputs_.writes()) {
+  } else {
     const Status done = write_file_atomically(
         fs_,
         format("{}/{}", outputs_.folder(), kTraceFile),

@@ -14,7 +14,7 @@ using enum FlagGroup;
 
 constexpr double kAny = -1e300;
 /// Units: steps. All are in memory until they are written.
-constexpr double kMaxProfile = 1000;
+constexpr double kMaxProfile = 100;
 constexpr double kNoMaximum = std::numeric_limits<double>::infinity();
 
 // What the registries of lockstep/data and lockstep/models know, which need
