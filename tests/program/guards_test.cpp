@@ -48,26 +48,26 @@ arguments_of(const std::string& net, const at::Tensor& x, const at::Tensor& y) {
 class Guards : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<test::ScratchDir>();
-    verdicts_ = test::python_lines("program_guards.py", {folder_->path()});
+    folder = std::make_unique<test::ScratchDir>();
+    verdicts = test::python_lines("program_guards.py", {folder->path()});
   }
   static void TearDownTestSuite() {
-    folder_.reset();
+    folder.reset();
   }
   static Program load(const std::string& net, bool check_guards = true) {
     return load_program(
-        *folder_ / (net + ".pt2"),
+        *folder / (net + ".pt2"),
         {.check_guards = check_guards});
   }
 
-  inline static std::unique_ptr<test::ScratchDir> folder_ = {};
-  inline static std::vector<std::string> verdicts_ = {};
+  inline static std::unique_ptr<test::ScratchDir> folder = {};
+  inline static std::vector<std::string> verdicts = {};
 };
 
 TEST_F(Guards, RefuseWhatPythonRefuses) {
   std::map<std::string, Program> nets;
   std::map<std::string, std::set<std::string>> found;
-  for (const std::string& line : verdicts_) {
+  for (const std::string& line : verdicts) {
     const auto cells = split(line, '|');
     const auto [place, is_new] = nets.try_emplace(cells[0], nullptr);
     Program& net = place->second;
