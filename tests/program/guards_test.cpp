@@ -85,8 +85,8 @@ TEST_F(Guards, RefuseWhatPythonRefuses) {
     found[cells[0]].insert(verdict);
   }
   EXPECT_EQ(found.size(), 4U);
-  for (const auto& [net, verdicts] : found) {
-    EXPECT_EQ(verdicts.size(), 2U) << net << " runs, and refuses";
+  for (const auto& [net, kinds] : found) {
+    EXPECT_EQ(kinds.size(), 2U) << net << " runs, and refuses";
   }
 }
 
