@@ -89,6 +89,9 @@ struct Block {
   std::vector<Step> steps = {};
   std::vector<Input> outputs = {};
   std::size_t slots = 0;
+  /// The same for when the process's batch norms take what follows them
+  /// (follow_norms.h); null if nothing does.
+  std::shared_ptr<const Block> followed = {};
 };
 
 /// Runs `block`; `inputs` as many as it has.

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/program/internal/follow_norms.h"
 #include "lockstep/program/internal/numbers.h"
 #include "lockstep/program/internal/operators.h"
 
@@ -91,6 +92,24 @@ void mark_last_uses(std::vector<Input>& inputs, std::vector<bool>& is_used) {
   });
 }
 
+// Values end with the last step that uses them; what none uses is not kept.
+void mark_last_uses(Block& block) {
+  std::vector<bool> is_used(block.slots, false);
+  const auto drop_unused = [&is_used](Slot& slot) {
+    slot = slot == kNoSlot || is_used[slot] ? slot : kNoSlot;
+  };
+  mark_last_uses(block.outputs, is_used);
+  const auto visit = [&](Step& step) {
+    for (Output& output : step.outputs) {
+      drop_unused(output.slot);
+      std::ranges::for_each(output.items, drop_unused);
+    }
+    mark_last_uses(step.inputs, is_used);
+  };
+  std::for_each(block.steps.rbegin(), block.steps.rend(), visit);
+  std::ranges::for_each(block.inputs, drop_unused);
+}
+
 } // namespace
 
 void BlockCompiler::fail(const Step& step, std::string_view what) {
@@ -121,7 +140,11 @@ std::shared_ptr<const Block> BlockCompiler::run() {
   for (const ExportedArgument& output : graph_.outputs) {
     block_.outputs.push_back(input(output, step));
   }
-  find_last_uses();
+  if (const auto followed = follow_norms(block_)) {
+    mark_last_uses(*followed);
+    block_.followed = followed;
+  }
+  mark_last_uses(block_);
   return std::make_shared<const Block>(std::move(block_));
 }
 
@@ -309,24 +332,6 @@ std::shared_ptr<const Block> BlockCompiler::inner(
 Input BlockCompiler::input(const ExportedArgument& value, const Step& step)
     const {
   return make_plain_input(value, names_, step.place);
-}
-
-// Values end with the last step that uses them; what none uses is not kept.
-void BlockCompiler::find_last_uses() {
-  std::vector<bool> is_used(block_.slots, false);
-  const auto drop_unused = [&is_used](Slot& slot) {
-    slot = slot == kNoSlot || is_used[slot] ? slot : kNoSlot;
-  };
-  mark_last_uses(block_.outputs, is_used);
-  const auto visit = [&](Step& step) {
-    for (Output& output : step.outputs) {
-      drop_unused(output.slot);
-      std::ranges::for_each(output.items, drop_unused);
-    }
-    mark_last_uses(step.inputs, is_used);
-  };
-  std::for_each(block_.steps.rbegin(), block_.steps.rend(), visit);
-  std::ranges::for_each(block_.inputs, drop_unused);
 }
 
 } // namespace lockstep::program

@@ -86,7 +86,6 @@ class BlockCompiler {
   [[nodiscard]] std::size_t part_of(const ckpt::ExportedNode& node);
   [[nodiscard]] bool counts_batches(const ckpt::ExportedNode& node) const;
   Slot define(const std::string& name);
-  void find_last_uses();
 
   const ckpt::ExportedGraph& graph_;
   CompileContext& context_;

@@ -7,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/program/internal/block.h"
 #include "lockstep/tensor/internal/wrapped_number.h"
+#include "lockstep/tensor/norm_relu.h"
 
 namespace lockstep::program {
 namespace {
@@ -151,6 +152,9 @@ std::vector<c10::IValue> run_block(
     const Block& block,
     std::vector<c10::IValue> inputs,
     const Machine& machine) {
+  if (block.followed != nullptr && are_norms_followed()) {
+    return run_block(*block.followed, std::move(inputs), machine);
+  }
   Frame frame{.machine = machine};
   frame.values.resize(block.slots);
   for (std::size_t i = 0; i < block.inputs.size(); ++i) {
