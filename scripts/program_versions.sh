@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Trains nets that another torch exported, in C++ and in this torch's Python, and
 # compares the bits: scripts/program_versions.sh PYTHON FOLDER NET...
-# PYTHON has the other torch, and torchvision for its nets (resnet50, vit_b_16, ...).
+# PYTHON has the other torch, and for their nets torchvision (resnet50, vit_b_16, ...)
+# and timm (timm.convnext_atto, ...).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 other=$1

@@ -2,6 +2,7 @@
 #include "lockstep/program/program.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -121,12 +122,14 @@ ProgramImpl::ProgramImpl(
 // has it.
 void ProgramImpl::register_parts() {
   const auto& inputs = data_->model->inputs;
+  std::set<std::string_view> known; // torch 2.6 names tied ones alike
   for (const bool is_parameter : {true, false}) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const ExportedInput& input = inputs[i];
       const bool is_of_kind =
           is_parameter == (input.kind == ExportedInputKind::kParameter);
-      if (!is_saved(input) || !is_of_kind) {
+      if (!is_saved(input) || !is_of_kind ||
+          !known.insert(input.target).second) {
         continue;
       }
       const auto part = part_at(parent_of(input.target));

@@ -53,8 +53,7 @@ std::vector<ProgramInput> ProgramImpl::outputs() const {
 }
 
 std::string ProgramImpl::digest() const {
-  const ckpt::ZipRecord* record =
-      data_->file.zip->find("models/" + data_->model->name + ".json");
+  const ckpt::ZipRecord* record = data_->file.zip->find(data_->model->record);
   return format("{:08x}-{}", std::uint64_t{record->crc}, record->size);
 }
 

@@ -37,6 +37,24 @@ using ckpt::ExportedWeight;
        .detail = "E_PROGRAM"});
 }
 
+void check_own_record(const ExportedWeight& weight, const std::string& path) {
+  if (!weight.is_packed) {
+    return;
+  }
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = "program.save",
+       .message = format(
+           "'{}' lies in one pickle with others, as torch before 2.9 wrote "
+           "them, which stays as it is",
+           escape(weight.name)),
+       .hint = "load the file with a newer torch and save it with "
+               "torch.export.save, or save the weights alone: "
+               "lockstep::save(*net, \"weights.pt\")",
+       .path = path,
+       .detail = "E_PROGRAM"});
+}
+
 void check_same(const ExportedWeight& weight, const at::Tensor& tensor) {
   const auto dtype = to_scalar_type(weight.tensor.dtype);
   if (tensor.scalar_type() != dtype) {
@@ -109,7 +127,9 @@ void save_program(const ProgramImpl& net, const std::string& path) {
     const ExportedInput& input = model.inputs[i];
     if (net.tensors()[i].defined() &&
         input.kind != ckpt::ExportedInputKind::kTensorConstant) {
-      records.put(*model.find_weight(input.target), net.tensors()[i]);
+      const ExportedWeight& weight = *model.find_weight(input.target);
+      check_own_record(weight, net.data().path);
+      records.put(weight, net.tensors()[i]);
     }
   }
   const Status written =

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes testdata/programs/pictures.pt2: a small net for pictures of 16 by 16
-pixels and three classes, with all that a run can lose: statistics of a
-normalisation, random numbers, and a buffer that is not persistent.
+"""Writes the programs of testdata/programs by the torch that runs it.
 
-make_programs.py [FOLDER]
+make_programs.py pictures   a small net for pictures of 16 by 16 pixels and three
+    classes, with all that a run can lose: statistics of a normalisation, random
+    numbers, and a buffer that is not persistent
+make_programs.py torch26    by torch 2.6, whose archives have other records: a net
+    for words, with tied weights, a constant, and an infinity in its graph
 """
 import pathlib
 import sys
@@ -27,14 +29,38 @@ class Pictures(nn.Module):
         return self.last(self.drop(hidden.flatten(1)))
 
 
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(9, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.drop = nn.Dropout(0.25)
+        self.last = nn.Linear(8, 9, bias=False)
+        self.last.weight = self.words.weight
+        self.register_buffer("scale", torch.full((8,), 0.5), persistent=False)
+        self.shift = torch.linspace(-1, 1, 9)
+
+    def forward(self, x):
+        y = self.words(x)
+        scores = (y @ y.transpose(1, 2)).masked_fill((x == 0).unsqueeze(1), float("-inf"))
+        y = (scores.softmax(-1) @ y).mean(1)
+        return self.last(self.drop(self.norm(y)) * self.scale) + self.shift
+
+
+NETS = {
+    "pictures": lambda: (Pictures(), torch.randn(4, 3, 16, 16)),
+    "torch26": lambda: (Words(), torch.randint(1, 9, (4, 5))),
+}
+
+
 def main():
-    here = pathlib.Path(__file__).resolve().parents[2]
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "testdata/programs")
-    torch.manual_seed(0)
-    net = Pictures().train()
-    batch = torch.export.Dim("batch", min=2)
-    program = torch.export.export(net, (torch.randn(4, 3, 16, 16),), dynamic_shapes=({0: batch},))
-    torch.export.save(program, folder / "pictures.pt2")
+    folder = pathlib.Path(__file__).resolve().parents[2] / "testdata/programs"
+    for name in sys.argv[1:]:
+        torch.manual_seed(0)
+        net, x = NETS[name]()
+        batch = torch.export.Dim("batch", min=2)
+        program = torch.export.export(net.train(), (x,), dynamic_shapes=({0: batch},))
+        torch.export.save(program, folder / f"{name}.pt2")
 
 
 main()

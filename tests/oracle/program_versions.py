@@ -2,7 +2,8 @@
 """Files that another torch exported, trained by this one: scripts/program_versions.sh.
 
 program_versions.py export FOLDER NET...   writes FOLDER/NET.pt2 by the torch that
-    runs it: nets of torchvision, or of program_nets.py
+    runs it: nets of torchvision, of timm ("timm.vit_tiny_patch16_224"), or of
+    program_nets.py
 program_versions.py train FOLDER NET...    trains what torch.export.load makes of
     each file for 3 steps by SGD with momentum, and writes FOLDER/NET.ref.pt
 program_versions.py compare FOLDER NET...  compares that with FOLDER/NET.cpp.pt,
@@ -29,6 +30,15 @@ def torchvision_net(name):
     return net, torch.randn(4, 3, size, size)
 
 
+def timm_net(name):
+    import timm
+    torch.manual_seed(0)
+    net = timm.create_model(name, num_classes=CLASSES)
+    config = net.default_cfg
+    size = config["input_size"][1] if config.get("fixed_input_size") else 64
+    return net, torch.randn(4, 3, size, size)
+
+
 def own_net(name):
     import program_nets
     torch.manual_seed(0)
@@ -36,10 +46,15 @@ def own_net(name):
     return make(), batch(4)[0][0]
 
 
+def foreign_net(name):
+    library, _, rest = name.rpartition(".")
+    return timm_net(rest) if library == "timm" else torchvision_net(name)
+
+
 def export(folder, name):
     import program_nets
     own = name in program_nets.NETS
-    net, x = own_net(name) if own else torchvision_net(name)
+    net, x = own_net(name) if own else foreign_net(name)
     batch = torch.export.Dim("batch", min=2)
     program = torch.export.export(net.train(), (x,), dynamic_shapes=({0: batch},))
     torch.export.save(program, f"{folder}/{name}.pt2")

@@ -86,6 +86,18 @@ TEST(BadProgram, UsersMayAllowAnOperator) {
   EXPECT_EQ(net->num_nodes(), 8U);
 }
 
+// Longer: scripts/fuzz_programs.sh.
+TEST(BadProgram, DamageAtRandomIsRefusedOrRuns) {
+  const test::ScratchDir folder;
+  const auto told = test::python_lines(
+      "program_fuzz.py",
+      {LOCKSTEP_PROGRAM_OUTCOMES, folder.path(), "1", "200"});
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told[0], testing::HasSubstr("load refused: "));
+  EXPECT_THAT(told[0], testing::HasSubstr("run refused: "));
+  EXPECT_THAT(told[0], testing::HasSubstr("run ran: "));
+}
+
 TEST(BadProgram, OtherFilesAreNoPrograms) {
   const test::ScratchDir folder;
   EXPECT_THAT(problem_of(folder / "none.pt2"), testing::HasSubstr("none.pt2"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/core/json_scanner.h"
 
+#include <array>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,10 @@ namespace {
 
 // As the safetensors package, of whose 128 levels two are around a field.
 constexpr std::size_t kMaxJsonDepth = 125;
+constexpr std::array<std::string_view, 3> kPythonNumbers{
+    "Infinity",
+    "-Infinity",
+    "NaN"};
 
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -315,6 +320,14 @@ Status JsonScanner::skip_word(std::string_view word) {
 }
 
 Status JsonScanner::skip_number() {
+  if (options_.takes_python_numbers) {
+    for (const std::string_view word : kPythonNumbers) {
+      if (text_.substr(at_).starts_with(word)) {
+        at_ += word.size();
+        return {};
+      }
+    }
+  }
   const std::size_t begin = at_;
   const auto digits = [this] {
     const std::size_t first = at_;

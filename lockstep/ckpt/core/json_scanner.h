@@ -26,6 +26,8 @@ struct JsonScannerOptions {
   std::string_view what = "invalid JSON";
   /// Units: bytes in the file before the text.
   std::uint64_t base_offset = 0;
+  /// Infinity, -Infinity and NaN are numbers, as Python writes them.
+  bool takes_python_numbers = false;
 };
 
 /// What becomes of a key that an object has twice.

@@ -14,9 +14,9 @@ using ckpt::ExportedInput;
 using ckpt::ExportedInputKind;
 using ckpt::ExportedWeight;
 
-/// Two names of the same view of the same record are one tensor.
+/// Two names of the same view of the same storage are one tensor.
 using View = std::tuple<
-    std::string,
+    const ckpt::Storage*,
     std::vector<std::int64_t>,
     std::vector<std::int64_t>,
     std::int64_t,
@@ -25,7 +25,7 @@ using View = std::tuple<
 View view_of(const ExportedWeight& weight) {
   const ckpt::Tensor& tensor = weight.tensor;
   return {
-      weight.record,
+      tensor.storage.get(),
       tensor.sizes,
       tensor.strides,
       tensor.offset,

@@ -35,7 +35,7 @@ ckpt::ExportedFile open_program(const std::string& path, bool use_mmap) {
   if (!source) {
     raise(in_path(source.error()));
   }
-  auto zip = ckpt::ZipReader::open(*source);
+  auto zip = ckpt::open_program_archive(*source);
   if (!zip) {
     raise(in_path(zip.error()));
   }
@@ -45,7 +45,7 @@ ckpt::ExportedFile open_program(const std::string& path, bool use_mmap) {
         ErrorCode::kUnsupported,
         "no program of torch.export: the archive has no record archive_format "
         "that says pt2",
-        "write it with torch.export.save, torch 2.9 or newer");
+        "write it with torch.export.save, torch 2.6 or newer");
   }
   auto file = ckpt::read_exported(
       std::make_shared<const ckpt::ZipReader>(*std::move(zip)),

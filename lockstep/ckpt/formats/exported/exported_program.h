@@ -107,6 +107,8 @@ struct ExportedWeight {
 struct ExportedModel {
   /// "model"
   std::string name = {};
+  /// "models/model.json"
+  std::string record = {};
   ExportedGraph graph = {};
   /// In the order of `graph.inputs` and `graph.outputs`.
   std::vector<ExportedInput> inputs = {};
@@ -149,6 +151,13 @@ struct ExportedFile {
 
 /// True if the archive says that it is of torch.export.
 bool is_exported(const ZipReader& zip);
+
+/// Opens an archive that may be a program: those of torch 2.6 and 2.7 have no
+/// top folder.
+/// Errors: as `ZipReader::open`.
+Result<ZipReader> open_program_archive(
+    std::shared_ptr<ByteSource> source,
+    const Limits& limits = {});
 
 /// Reads the programs of an archive; weights are checked against their records
 /// and read when asked for. Names, definitions and numbers of values in the

@@ -22,17 +22,30 @@ constexpr std::string_view kJson = ".json";
 constexpr std::string_view kPacked = ".pt";
 constexpr std::string_view kData = "data/";
 constexpr std::string_view kCompiled = "data/aotinductor/";
+// The graph in archives of torch 2.6 and 2.7, which hold one program.
+constexpr std::string_view kOldModel = "serialized_exported_program.json";
+constexpr std::string_view kOldName = "model";
 
 /// Where a table of tensors and their records lie.
 struct PayloadPlace {
   std::string_view folder = {};
   std::string_view table_end = {};
+  /// The pickle beside `kOldModel`.
+  std::string_view old_record = {};
   bool is_constant = false;
 };
 
 constexpr std::array kPlaces = {
-    PayloadPlace{"data/weights/", "_weights_config.json", false},
-    PayloadPlace{"data/constants/", "_constants_config.json", true}};
+    PayloadPlace{
+        "data/weights/",
+        "_weights_config.json",
+        "serialized_state_dict.pt",
+        false},
+    PayloadPlace{
+        "data/constants/",
+        "_constants_config.json",
+        "serialized_constants.pt",
+        true}};
 
 class ExportedReader {
  public:
@@ -46,9 +59,12 @@ class ExportedReader {
     LOCKSTEP_TRY(check_byteorder());
     ExportedFile file{.zip = zip_, .warnings = zip_->warnings()};
     for (const ZipRecord& record : zip_->records()) {
-      const std::string_view name = record.name;
-      if (name.starts_with(kModels) && name.ends_with(kJson)) {
-        LOCKSTEP_TRY(model(record, file.models.emplace_back()));
+      const std::string name = model_name(record.name);
+      if (!name.empty()) {
+        LOCKSTEP_TRY(model(
+            record,
+            file.models.emplace_back(
+                ExportedModel{.name = name, .record = record.name})));
       }
     }
     file.warnings.insert(
@@ -62,6 +78,19 @@ class ExportedReader {
   }
 
  private:
+  // Of "models/NAME.json"; empty for another record.
+  static std::string model_name(std::string_view record) {
+    if (record == kOldModel) {
+      return std::string(kOldName);
+    }
+    if (!record.starts_with(kModels) || !record.ends_with(kJson)) {
+      return {};
+    }
+    record.remove_prefix(kModels.size());
+    record.remove_suffix(kJson.size());
+    return std::string(record);
+  }
+
   [[nodiscard]] Error no_program() const {
     const bool is_compiled =
         std::ranges::any_of(zip_->records(), [](const ZipRecord& record) {
@@ -97,9 +126,6 @@ class ExportedReader {
   }
 
   Status model(const ZipRecord& record, ExportedModel& out) {
-    out.name = record.name.substr(
-        kModels.size(),
-        record.name.size() - kModels.size() - kJson.size());
     LOCKSTEP_ASSIGN(const std::string json, text(record));
     LOCKSTEP_TRY(in_record(
         internal::read_model(json, record.name, options_.limits, out),
@@ -143,7 +169,9 @@ class ExportedReader {
   // One pickle of all, as torch wrote before 2.9.
   Status packed(const PayloadPlace& place, ExportedModel& model) {
     const std::string name =
-        std::string(place.folder) + model.name + std::string(kPacked);
+        model.record == kOldModel
+            ? std::string(place.old_record)
+            : std::string(place.folder) + model.name + std::string(kPacked);
     if (load_part_ == nullptr || zip_->find(name) == nullptr) {
       return {};
     }
@@ -304,6 +332,9 @@ const ExportedWeight* ExportedModel::find_weight(
 }
 
 bool is_exported(const ZipReader& zip) {
+  if (zip.find(kOldModel) != nullptr) {
+    return true;
+  }
   const ZipRecord* record =
       zip.find_in_any_case(kFormatRecord); // as PyTorch does
   if (record == nullptr || record->size != kFormatName.size()) {
@@ -312,6 +343,17 @@ bool is_exported(const ZipReader& zip) {
   std::vector<std::byte> scratch;
   const auto bytes = zip.read(*record, scratch);
   return bytes && as_text(*bytes) == kFormatName;
+}
+
+Result<ZipReader> open_program_archive(
+    std::shared_ptr<ByteSource> source,
+    const Limits& limits) {
+  auto zip = ZipReader::open(source, limits);
+  if (zip || zip.error().detail != "E_ROOT") {
+    return zip;
+  }
+  auto flat = ZipReader::open(std::move(source), limits, ZipForm::kFlat);
+  return flat && is_exported(*flat) ? std::move(flat) : std::move(zip);
 }
 
 Result<ExportedFile> read_exported(

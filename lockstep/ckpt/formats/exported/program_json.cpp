@@ -49,7 +49,8 @@ ProgramJson::ProgramJson(
           text,
           {.detail = "E_PROGRAM",
            .duplicate_detail = "E_PROGRAM",
-           .what = record}),
+           .what = record,
+           .takes_python_numbers = true}),
       allowed_(allowed_bytes(text.size(), limits)) {}
 
 Status ProgramJson::fields(std::initializer_list<Field> fields) {
@@ -76,23 +77,25 @@ Status ProgramJson::integer(std::int64_t& out) {
 }
 
 Status ProgramJson::real(double& out) {
+  // Torch before 2.8 writes infinities as Python's JSON does, newer as texts.
+  std::string name;
+  std::string_view digits;
   if (json_.starts_with('"')) {
-    LOCKSTEP_ASSIGN(const std::string name, json_.string());
-    const auto* row = std::ranges::find(
-        kSpecialReals,
-        std::string_view(name),
-        &SpecialReal::text);
-    if (row == kSpecialReals.end()) {
-      return error(format("expected a number, got '{}'", escape(name)));
-    }
+    LOCKSTEP_ASSIGN(name, json_.string());
+    digits = name;
+  } else {
+    LOCKSTEP_ASSIGN(digits, json_.number());
+  }
+  const auto* row =
+      std::ranges::find(kSpecialReals, digits, &SpecialReal::text);
+  if (row != kSpecialReals.end()) {
     out = row->value;
     return {};
   }
-  LOCKSTEP_ASSIGN(const std::string_view digits, json_.number());
-  return parse_all(digits, out)
+  return name.empty() && parse_all(digits, out)
              ? Status()
-             : Status(
-                   error(format("expected a number, got {}", escape(digits))));
+             : Status(error(
+                   format("expected a number, got '{}'", escape(digits))));
 }
 
 Status ProgramJson::boolean(bool& out) {

@@ -346,7 +346,7 @@ Result<bool> claims_zip(const ReadInput& input) {
 }
 
 Result<Checkpoint> read_zip(const ReadInput& input) {
-  auto zip = ZipReader::open(input.source, input.options.limits);
+  auto zip = open_program_archive(input.source, input.options.limits);
   if (!zip) {
     Error error = std::move(zip).error();
     if (error.detail == "E_PREFIX") {

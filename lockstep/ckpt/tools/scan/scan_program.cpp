@@ -122,7 +122,11 @@ class ProgramScan {
  public:
   ProgramScan(std::string_view text, std::string record, ScanCollector& out)
       : text_(text),
-        json_(text, {.detail = "E_PROGRAM", .duplicate_detail = "E_PROGRAM"}),
+        json_(
+            text,
+            {.detail = "E_PROGRAM",
+             .duplicate_detail = "E_PROGRAM",
+             .takes_python_numbers = true}),
         record_(std::move(record)),
         out_(out) {}
 

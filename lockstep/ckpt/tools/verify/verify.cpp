@@ -23,9 +23,11 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::string_view kData = "data/";
-constexpr std::array<std::string_view, 2> kPayloads{
+constexpr std::array<std::string_view, 4> kPayloads{
     "data/weights/",
-    "data/constants/"};
+    "data/constants/",
+    "serialized_state_dict.pt",
+    "serialized_constants.pt"};
 
 constexpr std::uint64_t kVerifyBlockBytes = 1ULL << 18;
 
@@ -352,7 +354,7 @@ Result<VerifyReport> judge_file(
   if (source == nullptr || is_foreign) {
     return std::move(file).error();
   }
-  auto zip = ZipReader::open(source, options.limits);
+  auto zip = open_program_archive(source, options.limits);
   if (!zip) {
     return file ? std::move(zip).error() : std::move(file).error();
   }

@@ -107,6 +107,34 @@ TEST_F(ExportedCheckpoint, HasConstantsBesideIt) {
   EXPECT_EQ(model->parameters, 1U);
 }
 
+TEST_F(ExportedCheckpoint, OfTorch26LiesInNoFolder) {
+  const auto path = "testdata/programs/torch26.pt2";
+  const auto file = load(path);
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(file->format, "exported");
+  EXPECT_EQ(file->era, "torch 2.6.0+cu124, schema 8.2");
+  EXPECT_THAT(
+      names(*file->root.find("state_dict")),
+      ElementsAre(
+          "words.weight",
+          "norm.weight",
+          "norm.bias",
+          "last.weight",
+          "norm.running_mean",
+          "norm.running_var",
+          "norm.num_batches_tracked"));
+  EXPECT_THAT(
+      names(*file->root.find("constants")),
+      testing::UnorderedElementsAre("scale", "shift"));
+  const auto report = verify(path);
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_TRUE(report->is_sound());
+  const auto scanned = scan_path(path);
+  ASSERT_TRUE(scanned) << to_string(scanned.error());
+  EXPECT_EQ(scanned->front().verdict, Verdict::kClean);
+  EXPECT_EQ(scanned->front().operators, 14U);
+}
+
 TEST_F(ExportedCheckpoint, IsToldByItsArchiveAlone) {
   // A checkpoint with such a record is a checkpoint.
   records_["net/data.pkl"] = bad_inputs::tensor_pickle();
