@@ -113,6 +113,30 @@ def number_for_tensor(records):
     node(records, "sym_size")["inputs"].append({"name": "dim", "arg": {"as_sym_int": {"as_name": "x"}}})
 
 
+def recurrent_sizes(records):
+    """oneDNN's LSTM writes past the end of a state that is too small."""
+    tensors = {"as_tensors": [{"name": "x3"}, {"name": "x3"}]}
+    weights = {"as_tensors": [{"name": name} for name in ("w", "w", "w", "w")]}
+    for name in ("x3", "w"):
+        new = copy.deepcopy(node(records, "aten.zeros"))
+        new["name"] = name
+        new["outputs"] = [{"as_tensor": {"name": name}}]
+        new["inputs"][0]["arg"] = {"as_ints": [1, 2, 4] if name == "x3" else [16, 4]}
+        graph(records)["nodes"].append(new)
+        graph(records)["tensor_values"][name] = graph(records)["tensor_values"]["zeros"]
+    inputs = [("input", {"as_tensor": {"name": "x3"}}), ("hx", tensors), ("params", weights),
+              ("has_biases", {"as_bool": True}), ("num_layers", {"as_int": 1}), ("dropout", {"as_float": 0.0}),
+              ("train", {"as_bool": False}), ("bidirectional", {"as_bool": False}), ("batch_first", {"as_bool": True})]
+    graph(records)["nodes"].append({
+        "target": "torch.ops.aten.lstm.input", "name": "lstm", "metadata": {},
+        "inputs": [{"name": name, "arg": arg} for name, arg in inputs],
+        "outputs": [{"as_tensor": {"name": f"lstm_{i}"}} for i in range(3)]})
+
+
+def gradient_of_integers(records):
+    records[WEIGHTS]["config"]["fc.bias"]["tensor_meta"].update(dtype=5, sizes=[{"as_int": 3}])
+
+
 def huge_shape(records):
     argument(records, "aten.zeros", "size")["arg"] = {"as_ints": [1 << 60]}
 
@@ -170,7 +194,8 @@ def gradient_result(records):
 
 EDITS = [
     unknown_operators, touches_files, unchecked_indices, missing_argument, foreign_argument, wrong_kind, wrong_type,
-    too_many_results, too_long_list, number_for_tensor, huge_shape, outside_of_memory, other_operands,
+    too_many_results, too_long_list, number_for_tensor, recurrent_sizes,
+    gradient_of_integers, huge_shape, outside_of_memory, other_operands,
     other_graph, graph_results, pickled_weight, short_weight, odd_name, custom_object, gradient_result]
 
 

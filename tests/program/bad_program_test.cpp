@@ -51,6 +51,11 @@ TEST(BadProgram, IsRefusedWithWhatIsWrong) {
       {"too_long_list",
        {"the operator gave 2 tensors; the graph expects 3", "node split"}},
       {"number_for_tensor", {"node sum_1"}},
+      {"recurrent_sizes",
+       {"the state of a recurrent layer: expected the sizes [1, 1, 4], got [1, "
+        "2, 4]",
+        "node lstm"}},
+      {"gradient_of_integers", {"'fc.bias' of int64 cannot have a gradient"}},
       {"huge_shape", {"node zeros"}},
       {"outside_of_memory", {"out of bounds for storage"}},
       {"other_operands",

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include <ATen/Parallel.h>
@@ -73,6 +74,8 @@ void attempt(const char* file) {
   } catch (const c10::Error& error) {
     tell(file, "refused", error.what_without_backtrace());
   } catch (const std::bad_alloc& error) {
+    tell(file, "refused", error.what());
+  } catch (const std::runtime_error& error) { // of an operator, too
     tell(file, "refused", error.what());
   } catch (const std::exception& error) {
     tell(file, "unexpected", error.what());

@@ -128,6 +128,10 @@ void run_number(const Step& step, Frame& frame);
 /// An addition in place that only training makes.
 void run_in_training(const Step& step, Frame& frame);
 
+/// The two halves of `run_operator`: its arguments to the stack, and the call.
+void push_inputs(const Step& step, Frame& frame);
+void call_operator(const Step& step, Frame& frame);
+
 /// Stores the results of a step.
 void store_results(
     const Step& step,

@@ -9,6 +9,7 @@
 #include "lockstep/program/internal/follow_norms.h"
 #include "lockstep/program/internal/numbers.h"
 #include "lockstep/program/internal/operators.h"
+#include "lockstep/program/internal/recurrent.h"
 
 namespace lockstep::program {
 namespace {
@@ -180,7 +181,9 @@ void BlockCompiler::compile_operator(const ExportedNode& node, Step& step) {
     return;
   }
   step.op = std::make_shared<const c10::OperatorHandle>(*found.handle);
-  step.run = counts_batches(node) ? run_in_training : run_operator;
+  step.run = counts_batches(node)              ? run_in_training
+             : is_recurrent(step.op->schema()) ? run_recurrent
+                                               : run_operator;
   if (is_unswitchable(step.op->schema())) {
     context_.unswitchable.push_back(step.place);
   }

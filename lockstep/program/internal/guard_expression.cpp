@@ -336,8 +336,10 @@ double GuardExpression::evaluate(std::span<const double> values) const {
 }
 
 bool GuardExpression::is_of_small_sizes() const {
-  if (steps_.size() != 3 || !steps_[0].source || steps_[1].source ||
-      sources_[*steps_[0].source].kind != GuardNumber::kSize) {
+  const bool is_of_a_source = steps_.size() == 3 && !steps_[1].source &&
+                              sources_.size() == 1 &&
+                              sources_[0].kind == GuardNumber::kSize;
+  if (!is_of_a_source || !steps_[0].source) {
     return false;
   }
   const double bound = steps_[1].number;

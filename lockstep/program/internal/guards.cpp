@@ -116,6 +116,7 @@ InputGuards::InputGuards(
     const std::vector<std::string>& texts,
     const std::vector<std::string>& names) {
   std::vector<std::string> plain_names;
+  plain_names.reserve(names.size());
   for (const std::string& name : names) {
     plain_names.push_back(without_quotes(name));
   }

@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/program/internal/program_data.h"
+#include "lockstep/tensor/internal/dtype_map.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::program {
@@ -30,6 +31,22 @@ View view_of(const ExportedWeight& weight) {
       tensor.strides,
       tensor.offset,
       tensor.dtype};
+}
+
+void check_gradient(const std::string& name, const ckpt::Tensor& tensor) {
+  const auto dtype = to_scalar_type(tensor.dtype);
+  const bool can_have =
+      dtype && (c10::isFloatingType(*dtype) || c10::isComplexType(*dtype));
+  if (tensor.requires_grad && !can_have) {
+    raise(
+        {.code = ErrorCode::kCorrupt,
+         .op = "program.load",
+         .message = format(
+             "'{}' of {} cannot have a gradient",
+             escape(name),
+             ckpt::dtype_info(tensor.dtype).name),
+         .detail = "E_PROGRAM"});
+  }
 }
 
 } // namespace
@@ -65,6 +82,7 @@ std::vector<at::Tensor> load_tensors(const ckpt::ExportedModel& model) {
     }
     at::Tensor& tensor = known[view_of(weight)];
     if (!tensor.defined()) {
+      check_gradient(input.target, weight.tensor);
       tensor = reader.tensor(weight.tensor);
       if (input.kind == ExportedInputKind::kParameter) {
         tensor.set_requires_grad(weight.tensor.requires_grad);

@@ -107,14 +107,21 @@ c10::IValue take_flag(const Input& input, Frame& frame) {
   return input.items[frame.machine.training[input.slot] != 0 ? 0 : 1].constant;
 }
 
-void run_operator(const Step& step, Frame& frame) {
-  torch::jit::Stack& stack = frame.stack;
-  stack.clear();
+void push_inputs(const Step& step, Frame& frame) {
+  frame.stack.clear();
   for (const Input& input : step.inputs) {
-    stack.push_back(value_of(input, frame));
+    frame.stack.push_back(value_of(input, frame));
   }
-  step.op->callBoxed(stack);
-  store_results(step, stack, frame);
+}
+
+void call_operator(const Step& step, Frame& frame) {
+  step.op->callBoxed(frame.stack);
+  store_results(step, frame.stack, frame);
+}
+
+void run_operator(const Step& step, Frame& frame) {
+  push_inputs(step, frame);
+  call_operator(step, frame);
 }
 
 void run_number(const Step& step, Frame& frame) {

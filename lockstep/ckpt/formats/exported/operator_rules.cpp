@@ -19,6 +19,7 @@ struct RefusedRow {
 };
 
 constexpr std::string_view kUnchecked = "it does not check its indices";
+constexpr std::string_view kUncheckedSizes = "it does not check its sizes";
 constexpr std::string_view kFiles = "it maps or makes files";
 constexpr std::string_view kForeign = "it changes what memory a tensor has";
 constexpr std::string_view kProcess = "it changes the state of the process";
@@ -43,6 +44,8 @@ constexpr std::array kRefused = {
     RefusedRow{"_sparse_csc_tensor_unsafe", kUnchecked},
     RefusedRow{"_sparse_bsr_tensor_unsafe", kUnchecked},
     RefusedRow{"_sparse_bsc_tensor_unsafe", kUnchecked},
+    RefusedRow{"mkldnn_rnn_layer", kUncheckedSizes},
+    RefusedRow{"mkldnn_rnn_layer_backward", kUncheckedSizes},
     RefusedRow{"_nested_view_from_buffer", kUnchecked},
     RefusedRow{"_nested_view_from_buffer_copy", kUnchecked},
     RefusedRow{"_nested_view_from_jagged", kUnchecked},
