@@ -124,6 +124,12 @@ class DistributedDataParallelBase : public torch::nn::Module {
     return NoSync(*this);
   }
 
+  /// Averages what backward passes inside `no_sync` have added up, without
+  /// another pass, and takes over rank 0's buffers: for steps that a rank may
+  /// have to begin again before the others go on. All ranks call it together.
+  /// Errors: as forward and backward passes that average.
+  void average_gradients();
+
   /// Calls `train`, a training loop whose number of steps may differ between
   /// the ranks. A rank whose loop has ended takes part in the others' steps
   /// without inputs; at the end all have the model of the rank that was last.
@@ -322,6 +328,10 @@ DistributedDataParallel(M&, DistributedDataParallelOptions)
 std::int64_t convert_sync_batchnorm(
     torch::nn::Module& module,
     const dist::ProcessGroup& group = {});
+
+/// Layers in `module` that it has converted. Threads: any.
+[[nodiscard]] std::int64_t count_sync_batchnorms(
+    const torch::nn::Module& module);
 
 /// LibTorch's own aten::batch_norm again: every converted layer of the process
 /// is a plain one. Threads: as `convert_sync_batchnorm`.

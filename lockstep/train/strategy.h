@@ -57,7 +57,8 @@ struct StrategyOptions {
 struct StepOptions {
   /// Factor of the loss in the backward pass.
   double weight = 1.0;
-  /// Ranks average their gradients; off: a later batch's step does it for all.
+  /// Ranks average their gradients; off: a later batch's step or `exchange`
+  /// does it for all.
   bool exchanges = true;
 };
 
@@ -79,6 +80,9 @@ class Strategy {
   /// written between two tests past LibTorch's version counters (`p.data()`)
   /// are seen after `step`, `update` or `begin_test`.
   StepResult test(const Batch& batch);
+  /// Ranks average what steps without `exchanges` have added up. Every rank
+  /// calls it.
+  virtual void exchange() {}
   /// What the model makes of samples, on the first device: in testing mode,
   /// without gradients, in the type that `autocast` gives it.
   AnyStructure outputs(const at::Tensor& images);
@@ -241,6 +245,9 @@ class DistributedRanks final : public Strategy {
 
   std::shared_ptr<void> without_exchange() override {
     return std::make_shared<DistributedDataParallelBase::NoSync>(*model_);
+  }
+  void exchange() override {
+    model_->average_gradients();
   }
   void begin_test() override {
     for (at::Tensor& buffer : model_->buffers()) {

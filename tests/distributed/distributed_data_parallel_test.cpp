@@ -177,21 +177,6 @@ TEST(DistributedDataParallel, BuffersAreRankZerosAlsoWhenAllIsFrozen) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(DistributedDataParallel, NoSyncAddsUpAndAveragesLater) {
-  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
-    torch::nn::Linear net(3, 1);
-    DistributedDataParallel model(net, {.process_group = group});
-    {
-      const auto no_sync = model->no_sync();
-      model->forward(row_of(group.rank())).sum().backward();
-      EXPECT_EQ(net->weight.grad()[0][0].item<double>(), group.rank() + 1.0);
-    }
-    model->forward(row_of(group.rank())).sum().backward();
-    EXPECT_EQ(net->weight.grad()[0][0].item<double>(), 3.0); // of 2 and 4
-  });
-  EXPECT_THAT(errors, Each(IsEmpty()));
-}
-
 TEST(DistributedDataParallel, ForwardTakesOverRankZerosBuffers) {
   const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
     torch::nn::BatchNorm1d net(3);

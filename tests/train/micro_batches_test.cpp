@@ -12,6 +12,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
+#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/sim/support.h"
 #include "tests/train/trainer_fixture.h"
@@ -124,6 +126,85 @@ TEST_F(MicroBatchesTest, OtherErrorsAndSingleSamplesEndTheRun) {
   EXPECT_THROW(train_with(off, 20), std::bad_alloc);
   EXPECT_FALSE(
       is_out_of_memory(std::make_exception_ptr(std::runtime_error("another"))));
+}
+
+// A rank that has no room does not leave the other one waiting.
+TEST_F(MicroBatchesTest, RanksRepeatAStepTogether) {
+  const auto train_ranks = [&](const TrainConfig& config, std::int64_t most) {
+    std::vector<SmallMemory> nets;
+    for (const std::int64_t room : {std::int64_t{1000}, most}) {
+      torch::manual_seed(3);
+      nets.emplace_back(room);
+    }
+    const OwnParts parts = named_parts(config);
+    const auto errors =
+        dist::run_thread_ranks(2, [&](const dist::ProcessGroup& group) {
+          OwnParts own = parts;
+          own.model = nets[static_cast<std::size_t>(group.rank())];
+          own.model_name = "";
+          Trainer(config, {.group = group, .own = own}).run();
+        });
+    EXPECT_THAT(errors, ::testing::Each(::testing::IsEmpty()));
+    return nets[0]->sizes;
+  };
+  TrainConfig whole = wanted("whole");
+  whole.accumulate = 2;
+  whole.class_weights = "balanced";
+  whole.clip_grad = 0.5;
+  train_ranks(whole, 1000);
+  TrainConfig parts = whole;
+  parts.output = dir_ / "parts";
+  const auto sizes = train_ranks(parts, 12);
+  EXPECT_THAT(sizes, AllOf(Contains(32), Contains(16), Contains(8)));
+  expect_near("whole", "parts");
+  const ckpt::Value saved = checkpoint("parts");
+  EXPECT_EQ(saved.find("micro_batches")->number(), 4.0);
+  TrainConfig plain = whole;
+  plain.output = dir_ / "plain";
+  plain.auto_batch = false;
+  train_ranks(plain, 1000);
+  expect_near("plain", "whole");
+}
+
+TEST_F(MicroBatchesTest, ARankThatEndsTellsTheOthers) {
+  const TrainConfig config = wanted("run");
+  const OwnParts parts = named_parts(config);
+  const auto errors =
+      dist::run_thread_ranks(2, [&](const dist::ProcessGroup& group) {
+        OwnParts own = parts;
+        own.model = SmallMemory(group.rank() == 0 ? 1000 : 0);
+        own.model_name = "";
+        Trainer(config, {.group = group, .own = own}).run();
+      });
+  EXPECT_THAT(
+      errors,
+      ::testing::ElementsAre(
+          HasSubstr("another rank could not make this step"),
+          HasSubstr("bad_alloc")));
+}
+
+TEST_F(MicroBatchesTest, RanksWithSyncedNormsCannot) {
+  const TrainConfig config = wanted("run");
+  const OwnParts parts = named_parts(config);
+  const auto errors =
+      dist::run_thread_ranks(2, [&](const dist::ProcessGroup& group) {
+        struct Normed : torch::nn::Module {
+          at::Tensor forward(const at::Tensor& x) {
+            return last->forward(norm->forward(x.flatten(1)));
+          }
+          torch::nn::BatchNorm1d norm =
+              register_module("norm", torch::nn::BatchNorm1d(784));
+          torch::nn::Linear last =
+              register_module("last", torch::nn::Linear(784, 10));
+        };
+        const auto net = std::make_shared<Normed>();
+        convert_sync_batchnorm(*net, group);
+        OwnParts own = parts;
+        own.model = net;
+        own.model_name = "";
+        Trainer(config, {.group = group, .own = own}).run();
+      });
+  EXPECT_THAT(errors, ::testing::Each(HasSubstr("convert_sync_batchnorm")));
 }
 
 // Devices that have `room` bytes beside the weights; 0: any number.

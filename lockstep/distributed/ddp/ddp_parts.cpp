@@ -108,7 +108,7 @@ ModuleParts parts_of(
     const DistributedDataParallelOptions& options) {
   ModuleParts parts{
       .buffers = buffers_of(module, options),
-      .sync_batch_norms = count_sync_batch_norms(module)};
+      .sync_batch_norms = count_sync_batchnorms(module)};
   Collector trained(options.ignored);
   Collector all(options.ignored);
   for (const auto& child : module.named_modules()) {

@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -154,6 +156,8 @@ void DistributedDataParallelBase::before_forward() {
   if (state.buffers_are_due && state.syncs_buffers) {
     state.sync_buffers(
         state.join.enable ? state.common_rank(/*is_candidate=*/true) : 0);
+    // Also if the pass throws: the other ranks' next one does not take them.
+    state.buffers_are_due = state.averages;
   }
   if (state.join.enable) {
     static_cast<void>(state.any_averages(state.averages));
@@ -174,6 +178,29 @@ TensorList DistributedDataParallelBase::after_forward(
   return state.finds_unused() || is_first_of_static
              ? dist::internal::sink_outputs(outputs, state.first_backward)
              : outputs;
+}
+
+void DistributedDataParallelBase::average_gradients() {
+  // Inside `no_sync`, too.
+  const struct Averages {
+    bool& is_on;
+    bool before = std::exchange(is_on, true);
+    ~Averages() {
+      is_on = before;
+    }
+  } averages{state_->averages};
+  const at::AutoGradMode with_gradients(true);
+  state_->buffers_are_due = true; // which the passes before have changed
+  before_forward();
+  TensorList outputs;
+  TensorList zeros;
+  for (const at::Tensor& parameter : state_->trained) {
+    outputs.push_back(parameter.view_as(parameter));
+    zeros.push_back(
+        at::zeros({1}, parameter.options()).expand(parameter.sizes()));
+  }
+  torch::autograd::backward(after_forward(outputs), zeros);
+  state_->buffers_are_due = false;
 }
 
 DistributedDataParallelBase::NoSync::NoSync(DistributedDataParallelBase& model)

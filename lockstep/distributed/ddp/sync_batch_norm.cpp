@@ -225,10 +225,13 @@ bool convert_layer(
 
 } // namespace
 
-std::int64_t count_sync_batch_norms(const torch::nn::Module& module) {
+} // namespace dist::internal
+
+std::int64_t count_sync_batchnorms(const torch::nn::Module& module) {
   const auto is_converted = [](const torch::nn::Module& layer) {
-    const auto mark = mark_of_layer(layer);
-    return mark && mark->defined() && sync_layers().find(*mark).has_value();
+    const auto mark = dist::internal::mark_of_layer(layer);
+    return mark && mark->defined() &&
+           dist::internal::sync_layers().find(*mark).has_value();
   };
   std::int64_t count = is_converted(module) ? 1 : 0;
   for (const auto& child : module.modules(/*include_self=*/false)) {
@@ -236,8 +239,6 @@ std::int64_t count_sync_batch_norms(const torch::nn::Module& module) {
   }
   return count;
 }
-
-} // namespace dist::internal
 
 std::int64_t convert_sync_batchnorm(
     torch::nn::Module& module,

@@ -28,7 +28,4 @@ struct NormInputs {
 /// A collective, and so is its backward pass.
 at::Tensor sync_batch_norm(const ProcessGroup& group, const NormInputs& inputs);
 
-/// Layers in `module` that `convert_sync_batchnorm` has converted.
-std::int64_t count_sync_batch_norms(const torch::nn::Module& module);
-
 } // namespace lockstep::dist::internal

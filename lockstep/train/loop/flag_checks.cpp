@@ -69,14 +69,6 @@ constexpr std::array kContradictions{
         "run",
         "another schedule, or --swa-start alone"},
     Contradiction{
-        [](const TrainConfig& config, const TrainerOptions& options) {
-          return config.auto_batch && options.group.size() > 1;
-        },
-        "--auto-batch: several ranks exchange gradients inside a step, which "
-        "one of them cannot begin again",
-        "a smaller --batch-size with --accumulate, or one rank with several "
-        "devices"},
-    Contradiction{
         [](const TrainConfig& config, const TrainerOptions& /*options*/) {
           return config.auto_batch && config.cuda_graphs;
         },

@@ -2,6 +2,7 @@
 #include "lockstep/train/loop/micro_batches.h"
 
 #include <algorithm>
+#include <array>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/parallel/replica_group.h"
 #include "lockstep/train/state_parts.h"
 
@@ -49,11 +51,36 @@ void MicroBatches::begin_step() {
 
 bool MicroBatches::repeats(
     const std::exception_ptr& error,
-    std::int64_t batch_size) {
-  if (!is_on_ || count_ >= batch_size || !is_out_of_memory(error)) {
+    std::int64_t most_parts) {
+  const bool may_repeat = is_on_ && error != nullptr && count_ < most_parts &&
+                          is_out_of_memory(error);
+  std::array<double, 2> ranks{
+      may_repeat ? 1.0 : 0.0,
+      error != nullptr && !may_repeat ? 1.0 : 0.0};
+  if (is_on_) {
+    setup_.group.sum(ranks);
+  }
+  const auto [repeating, ending] = ranks;
+  if (error != nullptr && !may_repeat) {
+    std::rethrow_exception(error);
+  }
+  if (ending > 0) {
+    raise(
+        {.code = ErrorCode::kUnavailable,
+         .op = "train.step",
+         .message = "another rank could not make this step",
+         .hint = "its own error says why",
+         .detail = "E_OTHER_RANK"});
+  }
+  if (repeating == 0) {
     return false;
   }
-  count_ = std::min(2 * count_, batch_size);
+  count_ *= 2;
+  undo_step();
+  return true;
+}
+
+void MicroBatches::undo_step() {
   const at::NoGradGuard no_grad;
   setup_.strategy->optimizer().zero_grad();
   const std::vector<at::Tensor> buffers = setup_.model.module().buffers();
@@ -64,7 +91,6 @@ bool MicroBatches::repeats(
   if (const c10::Device first = setup_.devices.front(); !first.is_cpu()) {
     c10::getDeviceAllocator(first.type())->emptyCache();
   }
-  return true;
 }
 
 std::vector<Batch> MicroBatches::parts_of(const Batch& batch) const {

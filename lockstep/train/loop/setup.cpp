@@ -11,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/device/device_list.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/internal/kernel_choice.h"
 #include "lockstep/tensor/modules.h"
@@ -251,12 +252,28 @@ make_schedule(const Setup& setup, const RunStart& start, const OwnParts& own) {
                             start.best_by.better);
 }
 
+// A step that a rank begins again has exchanged nothing.
+void refuse_synced_norms(
+    const TrainConfig& config,
+    const TrainerOptions& options,
+    const torch::nn::Module& module) {
+  if (!config.auto_batch || options.group.size() == 1 ||
+      count_sync_batchnorms(module) == 0) {
+    return;
+  }
+  cannot_share(
+      "--auto-batch: the ranks exchange the statistics of batch norms inside a "
+      "step (convert_sync_batchnorm), which one of them cannot begin again",
+      "leave one of them out");
+}
+
 // Before the strategy, which looks at what is to be trained.
 StepHooks make_hooks(
     const TrainConfig& config,
     const TrainerOptions& options,
     torch::nn::Module& module) {
   refuse_flags(config, options);
+  refuse_synced_norms(config, options, module);
   StepHooks hooks = hooks_for(config, module);
   hooks.insert(hooks.end(), options.hooks.begin(), options.hooks.end());
   return hooks;

@@ -76,8 +76,9 @@ class TrainingRun {
       const Batch& batch,
       double weight,
       bool is_last);
+  void read_batches(Running& running);
   void train_batches(Running& running);
-  void repeat_step(Running& running, const std::exception_ptr& error);
+  bool repeats_step(Running& running, const std::exception_ptr& error);
   [[nodiscard]] std::string place_of(const Batch& batch, const Running& running)
       const;
   void update();

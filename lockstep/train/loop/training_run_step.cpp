@@ -115,20 +115,22 @@ std::string TrainingRun::place_of(const Batch& batch, const Running& running)
                 escape(setup_.train_set->sample_name(order.front()))));
 }
 
-// Forward and backward of one batch, as many parts as it goes in.
+// Forward and backward of one batch, in as many parts as it goes.
 void TrainingRun::train_batch(
     Running& running,
     const Batch& batch,
     double weight,
     bool is_last) {
-  const double own = share_of(batch) * weight;
   const std::vector<Batch> parts = micro_batches_.parts_of(batch);
   for (const Batch& part : parts) {
+    // Ranks that may have to begin again exchange nothing before the end.
+    const bool exchanges =
+        is_last && &part == &parts.back() && !micro_batches_.is_on();
     try {
       running.results.push_back(setup_.strategy->step(
           part,
-          {.weight = own * micro_batches_.share(part, batch),
-           .exchanges = is_last && &part == &parts.back()}));
+          {.weight = weight * micro_batches_.share(part, batch),
+           .exchanges = exchanges}));
     } catch (const Exception& error) {
       if (error.error().detail != kLossFailed) {
         throw;
@@ -138,53 +140,62 @@ void TrainingRun::train_batch(
   }
 }
 
-// Forward and backward of a step's batches: at the end of an epoch they may be
-// fewer.
-void TrainingRun::train_batches(Running& running) {
+// Of a step: at the end of an epoch they may be fewer.
+void TrainingRun::read_batches(Running& running) {
+  const Stopwatch watch;
   const std::int64_t left =
       setup_.train_data->batches() - setup_.train_data->position();
   const std::int64_t count = std::min(setup_.accumulate, left);
-  double weight = 1.0 / static_cast<double>(count);
+  for (std::int64_t part = 0; part < count; ++part) {
+    running.batches.push_back(next_batch(part));
+  }
+  const double waited = watch.seconds();
+  running.record.data_seconds += waited;
+  phases_.data += waited;
+}
+
+// Forward and backward of a step's batches.
+void TrainingRun::train_batches(Running& running) {
+  micro_batches_.begin_step();
+  double weight = 1.0 / static_cast<double>(running.batches.size());
   for (const auto& hook : setup_.hooks) {
     weight *= hook->loss_scale();
   }
-  micro_batches_.begin_step();
-  for (std::int64_t part = 0; part < count;) {
-    if (std::ssize(running.batches) == part) {
-      const Stopwatch watch;
-      running.batches.push_back(next_batch(part));
-      const double waited = watch.seconds();
-      running.record.data_seconds += waited;
-      phases_.data += waited;
-    }
-    const Batch& batch = running.batches[static_cast<std::size_t>(part)];
-    std::exception_ptr error;
+  std::vector<double> weights;
+  for (const Batch& batch : running.batches) {
+    weights.push_back(weight * share_of(batch));
+  }
+  std::exception_ptr error;
+  do {
+    error = nullptr;
     try {
-      train_batch(running, batch, weight, part + 1 == count);
-      ++part;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        train_batch(
+            running,
+            running.batches[i],
+            weights[i],
+            i + 1 == weights.size());
+      }
     } catch (...) {
       error = std::current_exception();
     }
-    if (error != nullptr) {
-      repeat_step(running, error);
-      part = 0;
-    }
-  }
-  for (const Batch& batch : running.batches) {
-    cursor_.count_samples(batch.size(), group_.size(), setup_.train_samples);
+  } while (repeats_step(running, error));
+  if (micro_batches_.is_on()) {
+    setup_.strategy->exchange();
   }
 }
 
 // What did not fit into memory goes again, in smaller parts.
-void TrainingRun::repeat_step(
+bool TrainingRun::repeats_step(
     Running& running,
     const std::exception_ptr& error) {
   const bool can_split = std::ranges::all_of(
       running.batches,
       [](const Batch& batch) { return batch.structure.is_empty(); });
-  if (!can_split ||
-      !micro_batches_.repeats(error, running.batches.front().size())) {
-    std::rethrow_exception(error);
+  if (!micro_batches_.repeats(
+          error,
+          can_split ? running.batches.front().size() : 1)) {
+    return false;
   }
   running.results.clear();
   finish_step(); // the memory of the step before it
@@ -195,6 +206,7 @@ void TrainingRun::repeat_step(
           "on (--auto-batch)",
           cursor_.step + 1,
           micro_batches_.count()));
+  return true;
 }
 
 // The update with the hooks around it.
@@ -231,7 +243,11 @@ void TrainingRun::train_step(const StepRecord& begun) {
   Running running{.record = begun};
   cursor_.lr = strategy.optimizer().param_groups().front().lr();
   strategy.optimizer().zero_grad();
+  read_batches(running);
   train_batches(running);
+  for (const Batch& batch : running.batches) {
+    cursor_.count_samples(batch.size(), group_.size(), setup_.train_samples);
+  }
   update();
   cursor_.count_step();
   StepRecord& record = running.record;
