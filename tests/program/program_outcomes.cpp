@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -73,12 +72,10 @@ void attempt(const char* file) {
     tell(file, "refused", error.what());
   } catch (const c10::Error& error) {
     tell(file, "refused", error.what_without_backtrace());
-  } catch (const std::bad_alloc& error) {
-    tell(file, "refused", error.what());
-  } catch (const std::runtime_error& error) { // of an operator, too
-    tell(file, "refused", error.what());
-  } catch (const std::exception& error) {
+  } catch (const std::logic_error& error) { // no operator throws one
     tell(file, "unexpected", error.what());
+  } catch (const std::exception& error) {
+    tell(file, "refused", error.what());
   }
 }
 

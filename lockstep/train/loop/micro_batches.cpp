@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <functional>
 #include <new>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -15,6 +18,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/replica_group.h"
 #include "lockstep/train/state_parts.h"
+#include "lockstep/train/step/memory_use.h"
 
 namespace lockstep::train {
 
@@ -47,6 +51,7 @@ void MicroBatches::begin_step() {
   }
   ValueBuilder builder;
   generators_ = generator_part(setup_.devices).save(builder);
+  used_bytes_ = used_of_devices(setup_.devices);
 }
 
 bool MicroBatches::repeats(
@@ -88,8 +93,25 @@ void MicroBatches::undo_step() {
     buffers[i].copy_(buffers_[i]);
   }
   generator_part(setup_.devices).load(generators_);
+  await_memory();
   if (const c10::Device first = setup_.devices.front(); !first.is_cpu()) {
     c10::getDeviceAllocator(first.type())->emptyCache();
+  }
+}
+
+// The threads of other devices let go of what the failed pass had a moment
+// later; before that smaller parts might not fit either.
+void MicroBatches::await_memory() const {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kLongest{5};
+  constexpr std::chrono::milliseconds kPause{1};
+  const auto end = Clock::now() + kLongest;
+  const auto has_more = [&] {
+    const std::vector<double> now = used_of_devices(setup_.devices);
+    return !std::ranges::equal(now, used_bytes_, std::ranges::less_equal());
+  };
+  while (has_more() && Clock::now() < end) {
+    std::this_thread::sleep_for(kPause);
   }
 }
 

@@ -54,6 +54,7 @@ class MicroBatches {
 
  private:
   void undo_step();
+  void await_memory() const;
 
   Setup& setup_;
   bool is_on_ = false;
@@ -61,6 +62,8 @@ class MicroBatches {
   /// Of the step that runs.
   std::vector<at::Tensor> buffers_;
   ckpt::Value generators_;
+  /// By device, before it. Units: bytes.
+  std::vector<double> used_bytes_;
 };
 
 } // namespace lockstep::train

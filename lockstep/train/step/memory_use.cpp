@@ -12,20 +12,41 @@
 namespace lockstep::train {
 namespace {
 
-double peak_of(const c10::Device& device) {
+/// What tensors take. Units: bytes.
+struct DeviceBytes {
+  double now = 0;
+  double most = 0;
+};
+
+DeviceBytes bytes_of(const c10::Device& device) {
   if (device.is_privateuseone()) {
-    return static_cast<double>(sim_counters(device.index()).peak_bytes);
+    const SimCounters counters = sim_counters(device.index());
+    return {
+        static_cast<double>(counters.used_bytes),
+        static_cast<double>(counters.peak_bytes)};
   }
   if (!device.is_cuda()) {
-    return 0;
+    return {};
   }
   const auto stats =
       at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-  return static_cast<double>(
-      stats
-          .allocated_bytes[static_cast<std::size_t>(
-              c10::CachingAllocator::StatType::AGGREGATE)]
-          .peak);
+  const auto& all = stats.allocated_bytes[static_cast<std::size_t>(
+      c10::CachingAllocator::StatType::AGGREGATE)];
+  return {static_cast<double>(all.current), static_cast<double>(all.peak)};
+}
+
+std::vector<double> all_of(
+    std::span<const c10::Device> devices,
+    double DeviceBytes::*which) {
+  std::vector<double> bytes;
+  for (const c10::Device& device : devices) {
+    try {
+      bytes.push_back(bytes_of(device).*which);
+    } catch (const std::exception&) {
+      bytes.push_back(0); // an allocator that keeps no account
+    }
+  }
+  return bytes;
 }
 
 } // namespace
@@ -41,16 +62,12 @@ std::vector<double> peak_of_ranks(const dist::ProcessGroup& group) {
   return peaks;
 }
 
+std::vector<double> used_of_devices(std::span<const c10::Device> devices) {
+  return all_of(devices, &DeviceBytes::now);
+}
+
 std::vector<double> peak_of_devices(std::span<const c10::Device> devices) {
-  std::vector<double> peaks;
-  for (const c10::Device& device : devices) {
-    try {
-      peaks.push_back(peak_of(device));
-    } catch (const std::exception&) {
-      peaks.push_back(0); // an allocator that keeps no account
-    }
-  }
-  return peaks;
+  return all_of(devices, &DeviceBytes::most);
 }
 
 } // namespace lockstep::train

@@ -16,6 +16,10 @@ namespace lockstep::train {
 /// it. Units: bytes.
 std::vector<double> peak_of_ranks(const dist::ProcessGroup& group);
 
+/// What tensors take of each device of this process now; 0 as below. Units:
+/// bytes.
+std::vector<double> used_of_devices(std::span<const c10::Device> devices);
+
 /// The most that tensors took of each device of this process; 0 where that is
 /// not known, as for the CPU, whose memory is the process's. Units: bytes.
 std::vector<double> peak_of_devices(std::span<const c10::Device> devices);

@@ -2,15 +2,21 @@
 //
 // One of the runs that kill_test.py kills: kill_run CASE FOLDER DATA. Goes on
 // from what is in FOLDER, and ends with status 0 when the run is over. DATA is
-// what own_data.py wrote.
+// what own_data.py wrote. ranks_kill_test.py has ranks of it.
 #include <array>
 #include <cstdio>
+#include <memory>
+#include <new>
 #include <string_view>
 
 #include <torch/nn/functional/dropout.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include "lockstep/device/device_list.h"
+#include "lockstep/device/sim_control.h"
+#include "lockstep/distributed/process_group.h"
+#include "lockstep/tensor/make_module.h"
 #include "lockstep/train/trainer.h"
 
 namespace {
@@ -18,15 +24,22 @@ namespace {
 using lockstep::train::TrainConfig;
 
 /// What a run can lose: weights, statistics of a normalisation, random numbers.
+/// In training it has memory for `room` samples at once.
 struct Net : torch::nn::Module {
+  explicit Net(std::int64_t most = 0) : room(most) {}
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor hidden =
         norm->forward(first->forward(x.flatten(1))).relu();
-    return last->forward(torch::nn::functional::dropout(
+    const at::Tensor kept = torch::nn::functional::dropout(
         hidden,
         torch::nn::functional::DropoutFuncOptions().p(0.3).training(
-            is_training())));
+            is_training()));
+    if (is_training() && room > 0 && x.size(0) > room) {
+      throw std::bad_alloc();
+    }
+    return last->forward(kept);
   }
+  std::int64_t room = 0; // 0: any number
   torch::nn::Linear first =
       register_module("first", torch::nn::Linear(784, 512));
   torch::nn::BatchNorm1d norm =
@@ -41,6 +54,10 @@ struct Case {
   std::string_view data = {};
   /// In DATA, the model; empty: that of the configuration.
   std::string_view program = {};
+  /// Of `Net`; the first of several ranks has room for all.
+  std::int64_t room = 0;
+  /// Of each of two simulated devices; 0: any number. Units: bytes.
+  std::uint64_t device_bytes = 0;
 };
 
 // Pictures in folders, with all that is random in them.
@@ -109,6 +126,29 @@ constexpr std::array kCases{
           config.freeze = "norm";
           config.unfreeze_at = 2;
         }},
+    Case{.name = "memory", .change = use_hooks, .room = 10},
+    Case{
+        .name = "memory-replicas",
+        .change =
+            [](TrainConfig& config) {
+              use_hooks(config);
+              config.devices = "cpu*2";
+              config.threads = 2;
+            },
+        .room = 10},
+    Case{
+        .name = "memory-sim",
+        .change =
+            [](TrainConfig& config) {
+              config.devices = "sim*2";
+              config.threads = 2;
+              config.auto_batch = true;
+              config.batch_size = 4000; // more memory than the weights
+              config.max_train_samples = 8000;
+              config.max_eval_samples = 16; // a test does not go in parts
+              config.checkpoint_interval = 1;
+            },
+        .device_bytes = 24 << 20},
     Case{"folder", use_pictures, "classes"},
     Case{
         "folder-replicas",
@@ -187,9 +227,21 @@ lockstep::train::OwnParts parts_of(
   if (!chosen.data.empty()) {
     return lockstep::train::named_parts(config);
   }
+  const auto group = lockstep::dist::job_group();
+  const bool has_room = group.size() > 1 && group.rank() == 0;
   return lockstep::train::named_parts(
       config,
-      {.model = std::make_shared<Net>()});
+      {.model = lockstep::make_module<Net>(has_room ? 0 : chosen.room)});
+}
+
+void limit_memory(const TrainConfig& config, std::uint64_t bytes) {
+  if (bytes == 0) {
+    return;
+  }
+  lockstep::parse_devices(config.devices);
+  for (const int device : {0, 1}) {
+    lockstep::set_sim_memory_limit(device, bytes);
+  }
 }
 
 } // namespace
@@ -199,6 +251,7 @@ int main(int argc, char** argv) {
     if (argc == 4 && chosen.name == argv[1]) {
       at::manual_seed(0);
       const TrainConfig config = config_of(chosen, argv[2], argv[3]);
+      limit_memory(config, chosen.device_bytes);
       lockstep::train::Trainer trainer(
           config,
           {.own = parts_of(chosen, config)});

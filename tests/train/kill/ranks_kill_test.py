@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kills ranks of `lockstep train`, and their starter, at random moments.
 
-    ranks_kill_test.py LOCKSTEP [KILLS [SEED [SIZES]]]
+    ranks_kill_test.py LOCKSTEP KILL_RUN [KILLS [SEED [SIZES]]]
 
 `lockstep run` starts the ranks again; a starter that was killed is started again
 here. What is left at the end must be that of a job which nobody killed, byte for
 byte (times left out), and no process may be left. One kind of job trains on
-FashionMNIST, the other one a net that Python exported on pictures in folders.
+FashionMNIST, one a net that Python exported on pictures in folders, and in one,
+which KILL_RUN makes, a rank has little memory, so that steps are made again.
 SIZES: numbers of ranks, "2" unless said otherwise.
 """
 
@@ -62,31 +63,35 @@ def check_gone(pids, what):
 class Case:
     """Jobs of one size, the undisturbed result, and how they fared."""
 
-    def __init__(self, lockstep, size, home, resumes):
+    def __init__(self, programs, size, home, kind):
+        lockstep, kill_run = programs
         self.size = size
         self.home = home
+        self.kind = kind
         # Without the flag a job knows by itself that it was started again.
-        self.resumes = resumes
-        self.name = f"{size} ranks{', --resume auto' if resumes else ', folder'}"
-        data = (FASHION if resumes else
-                [*PICTURES, "--model", home / "data" / "net.pt2",
-                 "--data-dir", home / "data" / "classes"])
-        self.command = [
-            lockstep, "run", "--nproc-per-node", str(size),
-            "--max-restarts", "1000", lockstep, "train",
-            "--strategy", "distributed", *FLAGS, *data]
+        self.resumes = kind != "folder"
+        self.name = f"{size} ranks, {kind}"
+        starter = [lockstep, "run", "--nproc-per-node", str(size), "--max-restarts", "1000"]
+        train = [lockstep, "train", "--strategy", "distributed", *FLAGS]
+        pictures = [*PICTURES, "--model", home / "data" / "net.pt2",
+                    "--data-dir", home / "data" / "classes"]
+        # A job's command in a folder.
+        self.command = {
+            "fashion": lambda folder: [*starter, *train, *FASHION, "--output", folder, "--resume", "auto"],
+            "folder": lambda folder: [*starter, *train, *pictures, "--output", folder],
+            "memory": lambda folder: [*starter, kill_run, "memory", folder, home / "data"],
+        }[kind]
         self.kills = self.starter_kills = self.late = 0
         self.differences = []
         begin = time.monotonic()
-        folder = home / f"undisturbed-{size}-{resumes}" / "run"
+        folder = home / f"undisturbed-{size}-{kind}" / "run"
         self.finish(self.start(folder), "undisturbed")
         self.seconds = time.monotonic() - begin
         self.expected = what_is_left(folder)
 
     def start(self, folder):
-        resume = ["--resume", "auto"] if self.resumes else []
         return subprocess.Popen(
-            [*self.command, "--output", folder, *resume],
+            self.command(folder),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             env={**os.environ, "OMP_NUM_THREADS": "1"})
 
@@ -124,7 +129,7 @@ class Case:
         return True
 
     def kill_and_go_on(self, kills, rng):
-        folder = self.home / f"killed-{self.size}-{self.resumes}" / "run"
+        folder = self.home / f"killed-{self.size}-{self.kind}" / "run"
         starter = self.start(folder)
         for _ in range(kills):
             if not self.kill_once(starter, folder, rng):
@@ -143,15 +148,15 @@ class Case:
 
 
 def main():
-    lockstep = sys.argv[1]
-    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 4
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(10**6)
-    sizes = sys.argv[4] if len(sys.argv) > 4 else "2"
+    programs = sys.argv[1:3]
+    kills = int(sys.argv[3]) if len(sys.argv) > 3 else 4
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(10**6)
+    sizes = sys.argv[5] if len(sys.argv) > 5 else "2"
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as home:
         own_data.write_all(pathlib.Path(home) / "data")
-        cases = [Case(lockstep, int(size), pathlib.Path(home), resumes)
-                 for size in sizes.split(",") for resumes in (True, False)]
+        cases = [Case(programs, int(size), pathlib.Path(home), kind)
+                 for size in sizes.split(",") for kind in ("fashion", "folder", "memory")]
         turn = 0
         while sum(case.kills + case.starter_kills for case in cases) < kills:
             cases[turn % len(cases)].kill_and_go_on(3, rng)
