@@ -40,7 +40,7 @@ int main() {
   ls::start_sim({.devices = 3});
   const auto x = torch::ones({30, 1});
 
-  ls::DataParallel model(Counter(/*changes=*/false));
+  ls::DataParallel model(Counter(false));
   model->to(model->devices().front());
   for (int pass = 1; pass <= 2; ++pass) {
     model->forward(x);
@@ -48,7 +48,7 @@ int main() {
               << model->module()->rows.item<float>() << "\n";
   }
 
-  ls::DataParallel changing(Counter(/*changes=*/true));
+  ls::DataParallel changing(Counter(true));
   changing->to(changing->devices().front());
   try {
     changing->forward(x);
