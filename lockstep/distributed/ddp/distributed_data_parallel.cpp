@@ -9,6 +9,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "lockstep/base/error.h"
@@ -182,18 +183,15 @@ TensorList DistributedDataParallelBase::after_forward(
 
 void DistributedDataParallelBase::average_gradients() {
   // Inside `no_sync`, too.
-  const struct Averages {
-    bool& is_on;
-    bool before = std::exchange(is_on, true);
-    ~Averages() {
-      is_on = before;
-    }
-  } averages{state_->averages};
+  const bool before = std::exchange(state_->averages, true);
+  const auto restore = c10::make_scope_exit([&] { state_->averages = before; });
   const at::AutoGradMode with_gradients(true);
   state_->buffers_are_due = true; // which the passes before have changed
   before_forward();
   TensorList outputs;
   TensorList zeros;
+  outputs.reserve(state_->trained.size());
+  zeros.reserve(state_->trained.size());
   for (const at::Tensor& parameter : state_->trained) {
     outputs.push_back(parameter.view_as(parameter));
     zeros.push_back(

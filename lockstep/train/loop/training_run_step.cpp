@@ -162,6 +162,7 @@ void TrainingRun::train_batches(Running& running) {
     weight *= hook->loss_scale();
   }
   std::vector<double> weights;
+  weights.reserve(running.batches.size());
   for (const Batch& batch : running.batches) {
     weights.push_back(weight * share_of(batch));
   }

@@ -108,7 +108,7 @@ TEST_F(ExportedCheckpoint, HasConstantsBesideIt) {
 }
 
 TEST_F(ExportedCheckpoint, OfTorch26LiesInNoFolder) {
-  const auto path = "testdata/programs/torch26.pt2";
+  const std::string path = "testdata/programs/torch26.pt2";
   const auto file = load(path);
   ASSERT_TRUE(file) << to_string(file.error());
   EXPECT_EQ(file->format, "exported");
