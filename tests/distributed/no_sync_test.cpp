@@ -29,54 +29,71 @@ TEST(NoSync, AddsUpAndAveragesLater) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+std::vector<at::Tensor> gradients_of(const torch::nn::Module& net) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : net.parameters()) {
+    if (parameter.grad().defined()) {
+      gradients.push_back(parameter.grad().clone());
+    }
+  }
+  return gradients;
+}
+
+bool is_average(
+    const at::Tensor& gradient,
+    const at::Tensor& own,
+    const dist::ProcessGroup& group) {
+  const auto all = group.all_gather(own);
+  return torch::allclose(gradient, (all[0] + all[1]) / 2);
+}
+
+bool is_equal_on_all(
+    const at::Tensor& tensor,
+    const dist::ProcessGroup& group) {
+  const auto all = group.all_gather(tensor);
+  return torch::equal(all[0], all[1]);
+}
+
+void average_without_a_pass(const dist::ProcessGroup& group, bool are_views) {
+  torch::nn::Sequential net(
+      torch::nn::Linear(3, 4),
+      torch::nn::BatchNorm1d(4),
+      torch::nn::Linear(4, 1));
+  net->parameters()[1].requires_grad_(false);
+  DistributedDataParallel model(
+      *net,
+      {.process_group = group, .gradient_as_bucket_view = are_views});
+  for (int step = 0; step < 3; ++step) {
+    model->zero_grad();
+    const auto no_sync = model->no_sync();
+    for (int part = 0; part < 2; ++part) {
+      const at::Tensor x = torch::rand({5, 3}) + group.rank();
+      model->forward(x).square().sum().backward();
+    }
+    const auto own = gradients_of(*net);
+    ASSERT_EQ(own.size(), 5U);
+    {
+      const at::NoGradGuard no_grad; // as at the end of a step
+      model->average_gradients();
+    }
+    const auto averages = gradients_of(*net);
+    ASSERT_EQ(averages.size(), own.size()) << "no more than were there";
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      EXPECT_TRUE(is_average(averages[i], own[i], group));
+    }
+    EXPECT_TRUE(is_equal_on_all(net->buffers().front(), group));
+  }
+  // An ordinary step after it.
+  model->zero_grad();
+  model->forward(torch::rand({5, 3})).sum().backward();
+  EXPECT_TRUE(is_equal_on_all(gradients_of(*net).front(), group));
+}
+
 TEST(NoSync, IsAveragedWithoutAnotherPass) {
   for (const bool are_views : {false, true}) {
     const auto errors =
         run_thread_ranks(2, [are_views](const dist::ProcessGroup& group) {
-          torch::nn::Sequential net(
-              torch::nn::Linear(3, 4),
-              torch::nn::BatchNorm1d(4),
-              torch::nn::Linear(4, 1));
-          const auto linear = net->at<torch::nn::LinearImpl>(0).parameters();
-          linear[1].requires_grad_(false);
-          DistributedDataParallel model(
-              *net,
-              {.process_group = group, .gradient_as_bucket_view = are_views});
-          for (int step = 0; step < 3; ++step) {
-            model->zero_grad();
-            const auto no_sync = model->no_sync();
-            std::vector<at::Tensor> own;
-            for (int part = 0; part < 2; ++part) {
-              const at::Tensor x = torch::rand({5, 3}) + group.rank();
-              model->forward(x).square().sum().backward();
-            }
-            for (const at::Tensor& parameter : net->parameters()) {
-              own.push_back(
-                  parameter.requires_grad() ? parameter.grad().clone()
-                                            : at::Tensor());
-            }
-            {
-              const at::NoGradGuard no_grad; // as in the end of a step
-              model->average_gradients();
-            }
-            const auto parameters = net->parameters();
-            for (std::size_t i = 0; i < own.size(); ++i) {
-              if (own[i].defined()) {
-                const auto all = group.all_gather(own[i]);
-                EXPECT_TRUE(torch::allclose(
-                    parameters[i].grad(),
-                    (all[0] + all[1]) / 2));
-              }
-            }
-            EXPECT_FALSE(linear[1].grad().defined());
-            const auto means = group.all_gather(net->buffers().front());
-            EXPECT_TRUE(torch::equal(means[0], means[1]));
-          }
-          // An ordinary step after it.
-          model->zero_grad();
-          model->forward(torch::rand({5, 3})).sum().backward();
-          const auto grads = group.all_gather(linear[0].grad());
-          EXPECT_TRUE(torch::equal(grads[0], grads[1]));
+          average_without_a_pass(group, are_views);
         });
     EXPECT_THAT(errors, Each(IsEmpty()));
   }

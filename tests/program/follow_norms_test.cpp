@@ -64,10 +64,10 @@ struct StepResult {
 
 class FollowNorms : public testing::Test {
  protected:
-  FollowNorms() {
+  void SetUp() override {
     kernels::install({.batch_norm = true});
   }
-  ~FollowNorms() override {
+  void TearDown() override {
     kernels::uninstall();
   }
 

@@ -188,12 +188,12 @@ void run_followed_norm(const Step& step, Frame& frame) {
   store_results(step, stack, frame);
 }
 
-Step joined(const Block& block, Match match) {
+Step joined(const Block& block, const Match& match) {
   Step step = block.steps[match.norm];
   step.run = run_followed_norm;
   step.outputs = block.steps[match.relu].outputs;
   if (match.add) {
-    step.inputs.push_back(std::move(match.addend));
+    step.inputs.push_back(match.addend);
   }
   return step;
 }
@@ -223,8 +223,8 @@ std::shared_ptr<Block> follow_norms(const Block& block) {
       .outputs = block.outputs,
       .slots = block.slots});
   for (std::size_t i = 0; i < block.steps.size(); ++i) {
-    if (matches[i]) {
-      followed->steps.push_back(joined(block, *std::move(matches[i])));
+    if (const std::optional<Match>& match = matches[i]) {
+      followed->steps.push_back(joined(block, *match));
     } else if (!is_joined[i]) {
       followed->steps.push_back(block.steps[i]);
     }
