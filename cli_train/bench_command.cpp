@@ -14,6 +14,7 @@
 #include "cli_train/tune.h"
 #include "cli_train/tune_report.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/device/device_list.h"
 #include "lockstep/report/console.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/settings/internal/commands.h"
@@ -37,16 +38,35 @@ constexpr std::array<std::string_view, 3> kWhose{"lockstep", "exact", "torch"};
 // Likewise.
 constexpr std::array<std::string_view, 3> kAmp{"off", "bf16", "auto"};
 
+c10::Device read_device(const CommandFlags& flags) {
+  const std::string spec = flags.text("--devices");
+  const auto devices = parse_devices(spec.empty() ? "cpu" : spec);
+  if (devices.size() != 1) {
+    flags.fail(
+        format(
+            "--devices: expected one device, got {} in '{}'",
+            devices.size(),
+            spec),
+        format("--devices {}", devices.front().str()));
+  }
+  if (!devices.front().is_cpu() && flags.has("--tune")) {
+    flags.fail("--tune: Lockstep's convolutions are for the CPU");
+  }
+  return devices.front();
+}
+
 BenchRequest read_request(const CommandFlags& flags) {
   const auto cores =
       std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
+  const c10::Device device = read_device(flags);
   BenchRequest request{
       .model = read_model_request(flags, {.batch_size = 64}),
+      .device = device,
       .threads = static_cast<int>(
           flags.number("--threads", cores, train::kMaxThreads)),
       .channels_last = flags.has("--channels-last"),
       .amp = train::decided_amp(
-          {.cuda = false, .amp = flags.choice("--amp", kAmp)}),
+          {.cuda = device.is_cuda(), .amp = flags.choice("--amp", kAmp)}),
       .steps = flags.number("--steps", 10),
       .kernels = {flags.choice("--kernels", kWhose)}};
   if (flags.has("--compare")) {

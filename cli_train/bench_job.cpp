@@ -8,13 +8,23 @@
 #include <ATen/ops/randn.h>
 
 #include "lockstep/device/autocast.h"
+#include "lockstep/models/internal/layer_times.h"
 #include "lockstep/tensor/internal/kernel_choice.h"
 #include "lockstep/tensor/modules.h"
 
 namespace lockstep::cli_train {
+namespace {
+
+std::shared_ptr<Model> moved(std::shared_ptr<Model> net, c10::Device device) {
+  net->to(device);
+  return net;
+}
+
+} // namespace
 
 BenchJob::BenchJob(const BenchRequest& request, const std::string& kernels)
-    : net_(make_requested(request.model)),
+    : device_(request.device),
+      net_(moved(make_requested(request.model), request.device)),
       optimizer_(net_->parameters(), {.lr = 1e-4, .momentum = 0.9}),
       is_autocast_(request.amp != "off"),
       has_channels_last_(request.channels_last || want_channels_last(kernels)) {
@@ -23,9 +33,12 @@ BenchJob::BenchJob(const BenchRequest& request, const std::string& kernels)
     to_memory_format(*net_, at::MemoryFormat::ChannelsLast);
   }
   const ModelRequest& model = request.model;
-  images_ = at::randn(
-      {model.batch_size, model.in_channels, model.img_size, model.img_size});
-  targets_ = at::randint(model.num_classes, {model.batch_size}, at::kLong);
+  images_ =
+      at::randn(
+          {model.batch_size, model.in_channels, model.img_size, model.img_size})
+          .to(device_);
+  targets_ =
+      at::randint(model.num_classes, {model.batch_size}, at::kLong).to(device_);
 }
 
 void BenchJob::make_gradients() {
@@ -37,10 +50,14 @@ void BenchJob::update() {
   optimizer_.zero_grad();
 }
 
+void BenchJob::finish() const {
+  finish_work(device_);
+}
+
 at::Tensor BenchJob::loss() {
   std::optional<Autocast> autocast;
   if (is_autocast_) {
-    autocast.emplace(at::kCPU, at::kBFloat16);
+    autocast.emplace(device_.type(), at::kBFloat16);
   }
   return at::cross_entropy_loss(net_->forward(images_), targets_);
 }

@@ -23,6 +23,8 @@ class BenchJob {
   void make_gradients();
 
   void update();
+  /// Waits for what the device still has to do.
+  void finish() const;
 
   [[nodiscard]] Model& net() {
     return *net_;
@@ -38,6 +40,7 @@ class BenchJob {
  private:
   at::Tensor loss();
 
+  c10::Device device_;
   std::shared_ptr<Model> net_;
   SGD optimizer_;
   bool is_autocast_;

@@ -144,9 +144,11 @@ Json to_json(const BenchResult& result, const BenchSide& side) {
 std::string bench_text(const BenchRequest& request, const BenchResult& result) {
   return bench_title(request) + step_table(request, result) +
          format(
-             "peak: {} GFLOP/s of float32 multiplications with additions, "
-             "measured now\nmemory: {} at most{}\n\n",
+             "peak: {} GFLOP/s of {}, measured now\nmemory: {} at most{}\n\n",
              billions(peak_of(result)),
+             request.device.is_cpu() ? "float32 multiplications with additions"
+             : request.amp == "off"  ? "float32 matrix products"
+                                     : "bfloat16 matrix products",
              human_bytes(static_cast<std::uint64_t>(result.peak_memory)),
              result.sides.size() == 2 ? ", both models together" : "") +
          layer_table(result);

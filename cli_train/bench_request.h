@@ -8,12 +8,15 @@
 #include <string>
 #include <vector>
 
+#include <c10/core/Device.h>
+
 #include "cli_train/command_flags.h"
 
 namespace lockstep::cli_train {
 
 struct BenchRequest {
   ModelRequest model = {};
+  c10::Device device = c10::kCPU;
   int threads = 0;
   /// Also for kernels that do not want it.
   bool channels_last = false;

@@ -13,6 +13,7 @@
 #include "cli_train/machine_peak.h"
 #include "lockstep/models/internal/summary.h"
 #include "lockstep/tensor/internal/kernel_choice.h"
+#include "lockstep/train/step/memory_use.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -31,7 +32,10 @@ void observe(BenchJob& job, std::int64_t steps, BenchSide& side) {
   choose_kernels(side.kernels);
   for (std::int64_t step = 0; step < steps; ++step) {
     clock.observe([&] { job.make_gradients(); });
-    side.update_seconds += seconds_of([&] { job.update(); });
+    side.update_seconds += seconds_of([&] {
+      job.update();
+      job.finish();
+    });
   }
   side.layers = clock.layers();
   const auto count = static_cast<double>(steps);
@@ -57,7 +61,21 @@ void count_operations(BenchJob& job, BenchResult& result) {
   }
 }
 
-std::int64_t peak_memory() {
+// Of the cores, or of the device's matrix products in the type of the step.
+double peak_of(const BenchRequest& request) {
+  return request.device.is_cpu()
+             ? measure_peak(request.threads)
+             : measure_device_peak(
+                   request.device,
+                   request.amp == "off" ? at::kFloat : at::kBFloat16);
+}
+
+// Of the process, or of the device's tensors.
+std::int64_t peak_memory(c10::Device device) {
+  if (!device.is_cpu()) {
+    return static_cast<std::int64_t>(
+        train::peak_of_devices(std::span(&device, 1)).front());
+  }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   constexpr std::int64_t kKibibyte = 1024;
@@ -77,7 +95,7 @@ BenchResult run_bench(
     const BenchProgress& progress) {
   constexpr std::int64_t kWarmUps = 2;
   at::set_num_threads(request.threads);
-  BenchResult result{.peak_before = measure_peak(request.threads)};
+  BenchResult result{.peak_before = peak_of(request)};
   std::deque<BenchJob> jobs; // a job stays where it is
   for (const std::string& kernels : request.kernels) {
     const BenchJob& job = jobs.emplace_back(request, kernels);
@@ -92,6 +110,7 @@ BenchResult run_bench(
       const double took = seconds_of([&] {
         jobs[i].make_gradients();
         jobs[i].update();
+        jobs[i].finish();
       });
       if (step >= kWarmUps) {
         result.sides[i].steps.push_back(took);
@@ -104,8 +123,8 @@ BenchResult run_bench(
   }
   progress(all, all);
   count_operations(jobs.front(), result);
-  result.peak_memory = peak_memory();
-  result.peak_after = measure_peak(request.threads);
+  result.peak_memory = peak_memory(request.device);
+  result.peak_after = peak_of(request);
   return result;
 }
 

@@ -31,10 +31,11 @@ struct BenchResult {
   /// forward pass and of both gradients. `total`: of the whole model.
   std::vector<std::pair<std::string, double>> layer_operations = {};
   double operations = 0;
-  /// Of this machine with as many threads, in this run; as `measure_peak`.
+  /// Of this machine with as many threads, or of the device, in this run; as
+  /// `measure_peak` and `measure_device_peak`.
   double peak_before = 0;
   double peak_after = 0;
-  /// Of the process. Units: bytes.
+  /// Of the process, or of the device's tensors. Units: bytes.
   std::int64_t peak_memory = 0;
 };
 

@@ -17,7 +17,9 @@ std::string bench_title(const BenchRequest& request) {
       model.img_size,
       model.img_size,
       request.amp == "off" ? "float32" : "amp " + request.amp,
-      counted(static_cast<std::uint64_t>(request.threads), "thread"));
+      request.device.is_cpu()
+          ? counted(static_cast<std::uint64_t>(request.threads), "thread")
+          : request.device.str());
 }
 
 Json bench_facts(const BenchRequest& request) {
@@ -28,6 +30,7 @@ Json bench_facts(const BenchRequest& request) {
       .set("in_channels", request.model.in_channels)
       .set("num_classes", request.model.num_classes)
       .set("amp", request.amp)
+      .set("device", request.device.str())
       .set("threads", request.threads);
   return object;
 }

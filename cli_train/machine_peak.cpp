@@ -9,6 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+
+#include "lockstep/models/internal/layer_times.h"
+
 namespace lockstep::cli_train {
 namespace {
 
@@ -75,6 +81,31 @@ double measure_peak(int threads) {
     pool.emplace_back(work);
   }
   work();
+  return best;
+}
+
+double measure_device_peak(c10::Device device, c10::ScalarType type) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::int64_t kLargest = 16'384;
+  constexpr double kLongEnough = 0.01;
+  constexpr int kRepeats = 5;
+  const at::NoGradGuard no_grad;
+  double best = 0;
+  double took = 0;
+  for (std::int64_t n = 256; n <= kLargest && took < kLongEnough; n *= 2) {
+    const at::Tensor a =
+        at::ones({n, n}, at::TensorOptions(device).dtype(type));
+    at::Tensor product = at::mm(a, a); // the first one sets things up
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      finish_work(device);
+      const auto since = Clock::now();
+      product = at::mm(a, a);
+      finish_work(device);
+      took = std::chrono::duration<double>(Clock::now() - since).count();
+      const auto size = static_cast<double>(n);
+      best = std::max(best, 2 * size * size * size / took);
+    }
+  }
   return best;
 }
 

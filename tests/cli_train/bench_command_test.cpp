@@ -76,6 +76,38 @@ TEST(BenchCommand, PrintsJson) {
   EXPECT_GT(layers, 0);
 }
 
+// Backward runs in another thread there.
+TEST(BenchCommand, MeasuresADevice) {
+  Process program(
+      small_bench({"--devices=sim*1", "--kernels=torch", "--json"}));
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  const json document = json::parse(program.output());
+  EXPECT_EQ(test::violation_of_its_schema(document), "");
+  const json& result = document["result"];
+  EXPECT_EQ(result["device"], "sim:0");
+  EXPECT_GT(result["peak_after"].get<double>(), 0);
+  EXPECT_GT(result["peak_memory_bytes"].get<double>(), 40e6) << "11M weights";
+  for (const json& layer : result["sides"][0]["layers"]) {
+    if (layer["type"] == "Conv2d") {
+      EXPECT_GT(layer["forward_seconds"].get<double>(), 0) << layer;
+      EXPECT_GT(layer["backward_seconds"].get<double>(), 0) << layer;
+    }
+  }
+  Process words(small_bench({"--devices=sim*1", "--kernels=torch"}));
+  EXPECT_EQ(words.wait(), 0) << words.errors();
+  EXPECT_THAT(words.output(), HasSubstr("float32, sim:0\n"));
+  EXPECT_THAT(words.output(), HasSubstr("GFLOP/s of float32 matrix products"));
+}
+
+TEST(BenchCommand, TakesOneDevice) {
+  Process two(small_bench({"--devices=cpu*2"}));
+  EXPECT_EQ(two.wait(), 2);
+  EXPECT_THAT(two.errors(), HasSubstr("expected one device, got 2"));
+  Process tuned(small_bench({"--devices=sim*1", "--tune"}));
+  EXPECT_EQ(tuned.wait(), 2);
+  EXPECT_THAT(tuned.errors(), HasSubstr("are for the CPU"));
+}
+
 TEST(BenchCommand, TuneTimesEveryWayOfEachConvolution) {
   Process program(small_bench({"--tune", "--json"}));
   EXPECT_EQ(program.wait(), 0) << program.errors();

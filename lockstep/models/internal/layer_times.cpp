@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string_view>
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
 #include "lockstep/models/internal/forward_trace.h"
 #include "lockstep/tensor/internal/operations.h"
 #include "lockstep/tensor/state_dict.h"
@@ -19,6 +21,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view kOurs = "lockstep::";
 
 } // namespace
+
+void finish_work(c10::Device device) {
+  if (!device.is_cpu()) {
+    c10::impl::getDeviceGuardImpl(device.type())
+        ->synchronizeDevice(device.index());
+  }
+}
 
 /// Note [Gradients and their layers]
 /// An operation is told the number of the autograd node it is about to make,
@@ -58,6 +67,7 @@ class LayerClock::Observation final : public OperationListener {
     if (depth > 0) {
       return;
     }
+    finish_work(clock_.device_);
     const std::chrono::duration<double> took = Clock::now() - since_;
     const std::size_t row =
         row_ ? *row_ : clock_.row_of_operation(plain_name(op.name()));
@@ -112,13 +122,18 @@ void LayerClock::add(const std::string& name, const torch::nn::Module& module) {
   }
   for (const auto& parameter : parameters) {
     owners_.emplace(storage_of(parameter.value()), layers_.size());
+    device_ = parameter.value().device();
   }
   layers_.push_back({.name = name, .type = class_name(module)});
 }
 
 void LayerClock::observe(const std::function<void()>& step) {
   Observation observation(*this);
-  observe_operations(observation, step);
+  finish_work(device_);
+  observe_operations(
+      observation,
+      step,
+      {.has_backward_threads = !device_.is_cpu()});
 }
 
 std::size_t LayerClock::row_of_operation(const std::string& name) {

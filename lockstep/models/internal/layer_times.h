@@ -14,9 +14,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
 namespace lockstep {
+
+/// Waits for what `device` still has to do; nothing on the CPU.
+void finish_work(c10::Device device);
 
 /// One module that has parameters of its own, or an operation that takes none.
 struct LayerTime {
@@ -36,11 +40,12 @@ struct LayerTime {
 /// whose parameters it or what it calls takes, and its gradient goes with it.
 class LayerClock {
  public:
-  /// `module` is not kept. Parameters must keep their memory.
+  /// `module` is not kept. Parameters must keep their memory, on one device.
   explicit LayerClock(const torch::nn::Module& module);
 
   /// Runs `step` and adds its times. Work of other threads, such as the
-  /// replicas of a DataParallel, is left out.
+  /// replicas of a DataParallel, is left out. On a device that works on its own
+  /// each operation is waited for, so a step takes longer than usual.
   /// Errors: throws what `step` throws; its times then count up to there.
   void observe(const std::function<void()>& step);
 
@@ -57,6 +62,7 @@ class LayerClock {
   void add(const std::string& name, const torch::nn::Module& module);
   std::size_t row_of_operation(const std::string& name);
 
+  c10::Device device_ = c10::kCPU;
   std::vector<LayerTime> layers_ = {};
   /// By where the bytes of a parameter lie.
   std::unordered_map<const void*, std::size_t> owners_ = {};

@@ -24,12 +24,20 @@ class OperationListener {
   virtual void on_end(const at::RecordFunction& op, int depth) = 0;
 };
 
+struct ObserveOptions {
+  /// Those of autograd's threads, too, in which the backward passes of other
+  /// devices than the CPU run, while this one waits. `work` may start no other
+  /// threads then, and one thread of the process does this at a time.
+  bool has_backward_threads = false;
+};
+
 /// Runs `work` and tells `listener` of the operations of this thread, among
 /// them the nodes of autograd (RecordScope::BACKWARD_FUNCTION). Those of
 /// threads that it starts, such as the replicas of a DataParallel, are left
 /// out. Errors: throws what `work` throws.
 void observe_operations(
     OperationListener& listener,
-    const std::function<void()>& work);
+    const std::function<void()>& work,
+    const ObserveOptions& options = {});
 
 } // namespace lockstep

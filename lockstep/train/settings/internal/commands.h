@@ -45,6 +45,10 @@ inline constexpr std::array kBenchFlags{
     CommandFlag{"--num-classes", "N", "classes [default: 1000]"},
     CommandFlag{"--in-channels", "N", "colours [default: 3]"},
     CommandFlag{
+        "--devices",
+        "DEVICE",
+        "one device: cpu, cuda:0, sim*1 [default: cpu]"},
+    CommandFlag{
         "--threads",
         "N",
         "threads of the kernels [default: every core]"},
