@@ -127,7 +127,10 @@ class DistributedDataParallelBase : public torch::nn::Module {
   /// Averages what backward passes inside `no_sync` have added up, without
   /// another pass, and takes over rank 0's buffers: for steps that a rank may
   /// have to begin again before the others go on. All ranks call it together.
-  /// Errors: as forward and backward passes that average.
+  /// Hooks on parameters are called once more, with zeros.
+  /// Errors: as forward and backward passes that average; throws kUnsupported
+  /// (E_AVERAGE) with sparse gradients, a static graph, inside `join`, and for
+  /// a parameter without a gradient unless `find_unused_parameters` is on.
   void average_gradients();
 
   /// Calls `train`, a training loop whose number of steps may differ between

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Gradients that add up on each rank and are averaged later.
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
 
@@ -12,6 +15,7 @@ namespace {
 
 using dist::run_thread_ranks;
 using testing::Each;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(NoSync, AddsUpAndAveragesLater) {
@@ -87,6 +91,64 @@ void average_without_a_pass(const dist::ProcessGroup& group, bool are_views) {
   model->zero_grad();
   model->forward(torch::rand({5, 3})).sum().backward();
   EXPECT_TRUE(is_equal_on_all(gradients_of(*net).front(), group));
+}
+
+// A parameter without dimensions, and one without a part in the loss.
+struct Scaled : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    return first->forward(x) * scale;
+  }
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(3, 1));
+  torch::nn::Linear unused = register_module("unused", torch::nn::Linear(3, 1));
+  at::Tensor scale = register_parameter("scale", torch::tensor(2.0F));
+};
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().detail, "E_AVERAGE");
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(NoSync, LeavesUnusedParametersAlone) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    const auto net = std::make_shared<Scaled>();
+    DistributedDataParallel model(
+        net,
+        {.process_group = group, .find_unused_parameters = true});
+    {
+      const auto no_sync = model->no_sync();
+      model->forward(torch::full({1, 3}, group.rank() + 1.0)).sum().backward();
+    }
+    model->average_gradients();
+    EXPECT_EQ(net->first->bias.grad().item<double>(), 2.0);
+    EXPECT_EQ(net->scale.grad().dim(), 0);
+    EXPECT_TRUE(is_equal_on_all(net->scale.grad(), group));
+    EXPECT_FALSE(net->unused->weight.grad().defined());
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(NoSync, SaysWhatCannotBeAveraged) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    const auto net = std::make_shared<Scaled>();
+    DistributedDataParallel model(net, {.process_group = group});
+    const auto no_sync = model->no_sync();
+    EXPECT_THAT(
+        error_of([&] { model->average_gradients(); }),
+        HasSubstr("has no gradient on this rank"));
+    torch::nn::Embedding words(torch::nn::EmbeddingOptions(4, 2).sparse(true));
+    DistributedDataParallel sparse(words, {.process_group = group});
+    const auto held = sparse->no_sync();
+    sparse->forward(torch::tensor({1, 2})).sum().backward();
+    EXPECT_THAT(
+        error_of([&] { sparse->average_gradients(); }),
+        HasSubstr("the gradient of 'weight' is sparse"));
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
 TEST(NoSync, IsAveragedWithoutAnotherPass) {

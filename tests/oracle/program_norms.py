@@ -30,6 +30,12 @@ def add_in_place(net, x, a, b):
     return y.relu_()
 
 
+def wider_in_place(net, x, a, b):
+    y = net.bn1(a)
+    y += b.double()
+    return F.relu(y)
+
+
 def changed_before(net, x, a, b):
     y = net.bn1(a)
     a.mul_(2)
@@ -69,6 +75,9 @@ NETS = {
     "twice": (lambda net, x, a, b: F.relu(net.bn1(F.relu(net.bn1(a)))), 0),
     "broadcast": (lambda net, x, a, b: F.relu(net.bn1(a) + b.mean((2, 3), keepdim=True)), 1),
     "wider": (lambda net, x, a, b: F.relu(net.bn1(a) + b.double()), 1),
+    "wider_in_place": (wider_in_place, 1),
+    "statistics": (lambda net, x, a, b: F.relu(
+        net.bn1(a) + b * net.bn1.running_var.view(1, -1, 1, 1)), 1),
     "number": (lambda net, x, a, b: F.relu(net.bn1(a) + 1), 1),
     "scaled": (lambda net, x, a, b: F.relu(torch.add(net.bn1(a), b, alpha=2)), 1),
     "itself": (lambda net, x, a, b: F.relu((lambda y: y + y)(net.bn1(a))), 1),

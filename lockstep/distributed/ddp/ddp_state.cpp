@@ -203,6 +203,49 @@ void DistributedDataParallelBase::State::check_parameters() {
   }
 }
 
+void DistributedDataParallelBase::State::check_own_gradients() const {
+  const auto refuse = [](std::string message, std::string hint) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "dist.average_gradients",
+         .message = std::move(message),
+         .hint = std::move(hint),
+         .detail = "E_AVERAGE"});
+  };
+  if (join.enable || options.static_graph) {
+    refuse(
+        format(
+            "gradients are averaged by passes {}",
+            join.enable ? "inside join" : "with static_graph"),
+        "make the last pass without no_sync");
+  }
+  bool is_any = false;
+  for (const NamedTensor& named : parameters) {
+    const at::Tensor& parameter = named.tensor;
+    const bool is_trained =
+        std::ranges::any_of(trained, [&parameter](const at::Tensor& other) {
+          return other.is_same(parameter);
+        });
+    const at::Tensor& gradient = parameter.grad();
+    const bool has_gradient = parameter.requires_grad() && gradient.defined();
+    is_any = is_any || (is_trained && has_gradient);
+    if (is_trained && has_gradient && gradient.layout() != at::kStrided) {
+      refuse(
+          format("the gradient of '{}' is sparse", named.name),
+          "make the last pass without no_sync");
+    }
+    if (is_trained && !has_gradient && !options.find_unused_parameters) {
+      refuse(
+          format("parameter '{}' has no gradient on this rank", named.name),
+          "find_unused_parameters allows parameters that have no part in the "
+          "loss");
+    }
+  }
+  if (!is_any) {
+    refuse("no parameter has a gradient", "make a backward pass before");
+  }
+}
+
 void DistributedDataParallelBase::State::compare_hooks() {
   if (std::exchange(hooks_are_compared, true) ||
       group.impl().has_python_ranks) {

@@ -93,6 +93,9 @@ struct DistributedDataParallelBase::State {
   /// Errors: throws kInvalidArgument if a static graph begins in no_sync: the
   /// Reducer counts the pass, but learns nothing in it.
   void check_first_pass() const;
+  /// Errors: throws kUnsupported where gradients that are there cannot stand
+  /// for a pass.
+  void check_own_gradients() const;
   [[nodiscard]] bool finds_unused() const {
     return options.find_unused_parameters && !options.static_graph;
   }

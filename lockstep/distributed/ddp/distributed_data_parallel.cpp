@@ -182,6 +182,7 @@ TensorList DistributedDataParallelBase::after_forward(
 }
 
 void DistributedDataParallelBase::average_gradients() {
+  state_->check_own_gradients();
   // Inside `no_sync`, too.
   const bool before = std::exchange(state_->averages, true);
   const auto restore = c10::make_scope_exit([&] { state_->averages = before; });
@@ -193,9 +194,12 @@ void DistributedDataParallelBase::average_gradients() {
   outputs.reserve(state_->trained.size());
   zeros.reserve(state_->trained.size());
   for (const at::Tensor& parameter : state_->trained) {
-    outputs.push_back(parameter.view_as(parameter));
-    zeros.push_back(
-        at::zeros({1}, parameter.options()).expand(parameter.sizes()));
+    // Others are unused on this rank.
+    if (parameter.requires_grad() && parameter.grad().defined()) {
+      outputs.push_back(parameter.view_as(parameter));
+      zeros.push_back(
+          at::zeros({}, parameter.options()).expand(parameter.sizes()));
+    }
   }
   torch::autograd::backward(after_forward(outputs), zeros);
   state_->buffers_are_due = false;

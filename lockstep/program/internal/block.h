@@ -77,6 +77,10 @@ struct Step {
   std::vector<Input> inputs = {};
   std::vector<Output> outputs = {};
   std::vector<std::shared_ptr<const Block>> blocks = {};
+  /// Of a norm that is joined with a sum (follow_norms.h): the sum is in place,
+  /// and what is added is its first argument.
+  bool sums_in_place = false;
+  bool adds_to_first = false;
   /// The part whose mode decides, of a step that is only for training.
   std::size_t part = 0;
   /// "conv2d_1 (aten.conv2d.default)", with the last line of Python.

@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 2> kAdds{"aten::add", "aten::add_"};
 constexpr std::array<std::string_view, 2> kRelus{"aten::relu", "aten::relu_"};
 // Places of batch_norm's arguments.
 constexpr std::size_t kRunningMean = 3;
+constexpr std::size_t kRunningVar = 4;
 constexpr std::size_t kNormArguments = 9;
 // How many steps a norm may wait for what is added to it.
 constexpr std::size_t kLongestWait = 64;
@@ -59,15 +60,19 @@ struct Match {
   std::size_t relu = 0;
   /// y.
   Input addend = {};
+  /// The graph has `y + bn(x)`.
+  bool is_first = false;
 };
 
 class Matcher {
  public:
   explicit Matcher(const Block& block) : block_(block), readers_(block.slots) {
     for (std::size_t i = 0; i < block.steps.size(); ++i) {
+      const bool is_norm = calls(block.steps[i], std::array{kNorm});
       for_each_read(block.steps[i].inputs, [&](Slot slot) {
         readers_[slot].count += 1;
         readers_[slot].step = i;
+        readers_[slot].are_norms = readers_[slot].are_norms && is_norm;
       });
     }
     for_each_read(block.outputs, [&](Slot slot) { readers_[slot].count += 2; });
@@ -90,7 +95,9 @@ class Matcher {
       if (!relu || !addend) {
         return std::nullopt;
       }
-      match = {norm, next, *relu, *addend};
+      const bool is_first =
+          steps[*next].inputs[0].slot != result_of(steps[norm]);
+      match = {norm, next, *relu, *addend, is_first};
     }
     return calls(steps[match.relu], kRelus) && can_wait(match)
                ? std::optional(match)
@@ -102,6 +109,7 @@ class Matcher {
     std::size_t count = 0;
     /// The last one.
     std::size_t step = 0;
+    bool are_norms = true;
   };
 
   static Slot result_of(const Step& step) {
@@ -133,20 +141,27 @@ class Matcher {
     return fits ? std::optional(other) : std::nullopt;
   }
 
-  // Whether the norm gives the same where its ReLU is. The counter of its
-  // batches is nothing that it reads.
+  // Whether the norm gives the same where its ReLU is, and nobody sees that its
+  // statistics change later. The counter of its batches is nothing that it
+  // reads.
   [[nodiscard]] bool can_wait(const Match& match) const {
-    if (match.relu - match.norm > kLongestWait) {
+    const Slot mean = block_.steps[match.norm].inputs[kRunningMean].slot;
+    const Slot var = block_.steps[match.norm].inputs[kRunningVar].slot;
+    const auto is_seen = [this](Slot slot) {
+      return slot != kNoSlot && !readers_[slot].are_norms;
+    };
+    if (match.relu - match.norm > kLongestWait || is_seen(mean) ||
+        is_seen(var)) {
       return false;
     }
-    const Slot mean = block_.steps[match.norm].inputs[kRunningMean].slot;
     for (std::size_t i = match.norm + 1; i < match.relu; ++i) {
       const Step& step = block_.steps[i];
       if (i == match.add || step.run == run_in_training ||
           step.run == run_number) {
         continue;
       }
-      const bool shares_statistics = mean != kNoSlot && reads(step, mean);
+      const bool shares_statistics = (mean != kNoSlot && reads(step, mean)) ||
+                                     (var != kNoSlot && reads(step, var));
       if (step.run != run_operator || step.op->schema().is_mutable() ||
           shares_statistics) {
         return false;
@@ -160,6 +175,25 @@ class Matcher {
   std::vector<Readers> readers_;
 };
 
+// Whether the sum has the norm's type and layout, whatever the order.
+bool fits_norm(
+    const Step& step,
+    const at::Tensor& addend,
+    const at::Tensor& x) {
+  return !addend.defined() ||
+         (addend.sizes() == x.sizes() &&
+          addend.scalar_type() == x.scalar_type() &&
+          (!step.adds_to_first || addend.strides() == x.strides()));
+}
+
+at::Tensor sum_of(const Step& step, at::Tensor normalised, at::Tensor addend) {
+  if (step.sums_in_place) {
+    return normalised.add_(addend);
+  }
+  return step.adds_to_first ? at::add(addend, normalised)
+                            : at::add(normalised, addend);
+}
+
 // An addend that the norm's kernels would not take is added as the graph says.
 void run_followed_norm(const Step& step, Frame& frame) {
   torch::jit::Stack& stack = frame.stack;
@@ -172,17 +206,14 @@ void run_followed_norm(const Step& step, Frame& frame) {
     addend = value_of(step.inputs.back(), frame).toTensor();
   }
   const at::Tensor x = stack.front().toTensor();
-  const bool fits =
-      !addend.defined() ||
-      (addend.sizes() == x.sizes() && addend.scalar_type() == x.scalar_type());
   at::Tensor result;
-  if (fits) {
+  if (fits_norm(step, addend, x)) {
     const Following relu(addend);
     step.op->callBoxed(stack);
     result = relu.complete(stack.front().toTensor());
   } else {
     step.op->callBoxed(stack);
-    result = at::relu(at::add(stack.front().toTensor(), addend));
+    result = at::relu(sum_of(step, stack.front().toTensor(), addend));
   }
   stack.front() = std::move(result);
   store_results(step, stack, frame);
@@ -194,6 +225,8 @@ Step joined(const Block& block, const Match& match) {
   step.outputs = block.steps[match.relu].outputs;
   if (match.add) {
     step.inputs.push_back(match.addend);
+    step.sums_in_place = block.steps[*match.add].op->schema().is_mutable();
+    step.adds_to_first = match.is_first;
   }
   return step;
 }

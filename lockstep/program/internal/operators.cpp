@@ -13,11 +13,15 @@ namespace {
 constexpr std::string_view kSafeNamespace = "aten";
 
 constexpr std::array kFlags = {
-    FlagRow{"aten::batch_norm", "training"},
-    FlagRow{"aten::native_batch_norm", "training"},
-    FlagRow{"aten::_native_batch_norm_legit", "training"},
-    FlagRow{"aten::_native_batch_norm_legit_functional", "training"},
-    FlagRow{"aten::cudnn_batch_norm", "training"},
+    // Without running statistics a norm always takes those of the batch.
+    FlagRow{"aten::batch_norm", "training", "running_mean"},
+    FlagRow{"aten::native_batch_norm", "training", "running_mean"},
+    FlagRow{"aten::_native_batch_norm_legit", "training", "running_mean"},
+    FlagRow{
+        "aten::_native_batch_norm_legit_functional",
+        "training",
+        "running_mean"},
+    FlagRow{"aten::cudnn_batch_norm", "training", "running_mean"},
     FlagRow{"aten::instance_norm", "use_input_stats", "running_mean"},
     FlagRow{"aten::rrelu", "training"},
     FlagRow{"aten::rrelu_", "training"},

@@ -17,6 +17,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/replica_group.h"
+#include "lockstep/program/program.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/memory_use.h"
 
@@ -40,13 +41,28 @@ bool is_out_of_memory(const std::exception_ptr& error) {
   }
 }
 
+namespace {
+
+// Those of a program that are no part of its state_dict, too.
+std::vector<at::Tensor> buffers_of(const torch::nn::Module& module) {
+  std::vector<at::Tensor> buffers = module.buffers();
+  if (const auto* program = dynamic_cast<const ProgramImpl*>(&module)) {
+    for (const auto& [name, tensor] : program->unsaved_tensors()) {
+      buffers.push_back(tensor);
+    }
+  }
+  return buffers;
+}
+
+} // namespace
+
 void MicroBatches::begin_step() {
   if (!is_on_) {
     return;
   }
   const at::NoGradGuard no_grad;
   buffers_.clear();
-  for (const at::Tensor& buffer : setup_.model.module().buffers()) {
+  for (const at::Tensor& buffer : buffers_of(setup_.model.module())) {
     buffers_.push_back(buffer.clone());
   }
   ValueBuilder builder;
@@ -88,7 +104,7 @@ bool MicroBatches::repeats(
 void MicroBatches::undo_step() {
   const at::NoGradGuard no_grad;
   setup_.strategy->optimizer().zero_grad();
-  const std::vector<at::Tensor> buffers = setup_.model.module().buffers();
+  const std::vector<at::Tensor> buffers = buffers_of(setup_.model.module());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     buffers[i].copy_(buffers_[i]);
   }
@@ -103,15 +119,19 @@ void MicroBatches::undo_step() {
 // later; before that smaller parts might not fit either.
 void MicroBatches::await_memory() const {
   using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::seconds kLongest{5};
   constexpr std::chrono::milliseconds kPause{1};
-  const auto end = Clock::now() + kLongest;
-  const auto has_more = [&] {
-    const std::vector<double> now = used_of_devices(setup_.devices);
-    return !std::ranges::equal(now, used_bytes_, std::ranges::less_equal());
-  };
-  while (has_more() && Clock::now() < end) {
+  // What stays as long is a library's workspace.
+  constexpr std::chrono::milliseconds kLongest{200};
+  std::vector<double> used = used_of_devices(setup_.devices);
+  auto end = Clock::now() + kLongest;
+  while (!std::ranges::equal(used, used_bytes_, std::ranges::less_equal()) &&
+         Clock::now() < end) {
     std::this_thread::sleep_for(kPause);
+    std::vector<double> now = used_of_devices(setup_.devices);
+    if (now != used) {
+      used = std::move(now);
+      end = Clock::now() + kLongest;
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 // What a program in a terminal gives its trainer.
 #include <unistd.h>
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 
@@ -28,16 +29,38 @@ std::shared_ptr<Observer> console_lines(std::int64_t log_interval) {
   return std::make_shared<LineObserver>(console_log(), log_interval);
 }
 
-std::function<bool()> stop_on_signals() {
-  // One for all functions that live: handlers are the process's.
-  static std::mutex mutex;
-  static std::weak_ptr<const InterruptGuard> shared;
-  const std::scoped_lock lock(mutex);
-  auto guard = shared.lock();
-  if (guard == nullptr) {
-    guard = std::make_shared<const InterruptGuard>();
-    shared = guard;
+namespace {
+
+/// One guard for all functions that live: handlers are the process's.
+struct SharedGuard {
+  std::mutex mutex = {};
+  std::unique_ptr<const InterruptGuard> guard = {};
+  std::size_t users = 0;
+
+  static SharedGuard& instance() {
+    static auto* const shared = new SharedGuard(); // functions may live longer
+    return *shared;
   }
+};
+
+void leave(const InterruptGuard* /*guard*/) {
+  SharedGuard& shared = SharedGuard::instance();
+  const std::scoped_lock lock(shared.mutex);
+  if (--shared.users == 0) {
+    shared.guard.reset();
+  }
+}
+
+} // namespace
+
+std::function<bool()> stop_on_signals() {
+  SharedGuard& shared = SharedGuard::instance();
+  const std::scoped_lock lock(shared.mutex);
+  if (shared.guard == nullptr) {
+    shared.guard = std::make_unique<const InterruptGuard>();
+  }
+  ++shared.users;
+  const std::shared_ptr<const InterruptGuard> guard(shared.guard.get(), &leave);
   return [guard] { return guard->signal() != 0; };
 }
 

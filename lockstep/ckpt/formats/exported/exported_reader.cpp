@@ -380,7 +380,7 @@ Result<Checkpoint> read_exported_part(
   }
   auto source = slice_source(zip.source(), found->data_offset, found->size);
   // Programs in programs would be read as deep as they are nested.
-  const auto inner = ZipReader::open(source, options.limits);
+  const auto inner = open_program_archive(source, options.limits);
   if (inner && is_exported(*inner)) {
     return read_error(
         ErrorCode::kUnsupported,

@@ -200,7 +200,7 @@ class PlainText {
   // Behind the bracket: a number or a name.
   bool index() {
     bool is_plain = false;
-    if (rest_.starts_with('\'') || rest_.starts_with('"')) {
+    if (rest_.starts_with('\'')) {
       is_plain = key();
     } else {
       is_plain = !rest_.empty() && is_figure(rest_[0]);
@@ -214,17 +214,11 @@ class PlainText {
     return true;
   }
 
-  // A text that only names an input: any but one with escapes.
+  // A text that only names an input. PyTorch repeats the condition inside of
+  // another text, which a quote would end.
   bool key() {
-    const std::size_t end = rest_.find(rest_.front(), 1);
-    if (end == std::string_view::npos) {
-      return false;
-    }
-    const std::string_view text = rest_.substr(1, end - 1);
-    rest_.remove_prefix(end + 1);
-    return std::ranges::none_of(text, [](char c) {
-      return c == '\\' || (c >= 0 && c < ' ');
-    });
+    rest_.remove_prefix(1);
+    return quoted("/");
   }
 
   bool method() {
@@ -269,7 +263,7 @@ class PlainText {
   }
 
   // Behind the first quote.
-  bool quoted() {
+  bool quoted(std::string_view more = {}) {
     const std::size_t end = rest_.find('\'');
     if (end == std::string_view::npos) {
       return false;
@@ -277,9 +271,9 @@ class PlainText {
     const std::string_view text = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);
     last_ = Last::kValue;
-    return std::ranges::all_of(text, [](char c) {
+    return std::ranges::all_of(text, [more](char c) {
       return continues_word(c) || c == '.' || c == '-' || c == '+' ||
-             c == ' ' || c == ':';
+             c == ' ' || c == ':' || more.find(c) != std::string_view::npos;
     });
   }
 

@@ -196,6 +196,19 @@ TEST_F(ExportedCheckpoint, ScanKnowsAGraphWithoutTheArchivesWord) {
   EXPECT_EQ(findings(), 0U);
 }
 
+TEST_F(ExportedCheckpoint, OfTorch26InAnotherIsNotFollowed) {
+  std::string weights = "none";
+  for (int level = 0; level < 3; ++level) {
+    weights = archive_of(
+        {{"serialized_exported_program.json", kProgramJson},
+         {"serialized_state_dict.pt", weights}});
+  }
+  records_ = {
+      {"serialized_exported_program.json", kProgramJson},
+      {"serialized_state_dict.pt", weights}};
+  EXPECT_THAT(to_string(open().error()), HasSubstr("another program"));
+}
+
 TEST_F(ExportedCheckpoint, AProgramInAProgramIsNotFollowed) {
   const std::string inner = archive_of(records_);
   records_[kConstantsRecord] = payload_table(

@@ -134,7 +134,7 @@ TEST(PlainGuard, IsAConditionBetweenSizes) {
         "torch.sym_float(L['x'].size()[0]) / 2 < torch._sym_sqrt(9)",
         "L['x'].size()[0] < math.inf",
         "(1 if L['x'].size()[0] > 3 else 2) == 1",
-        "L['x'][\"it's\"].size()[0] == L['x']['a/b'].size()[0]",
+        "L['x']['it'].size()[0] == L['x']['a/b'].size()[0]",
         "x > 0"}) {
     EXPECT_TRUE(is_plain_guard(text)) << text;
   }
@@ -147,6 +147,11 @@ TEST(PlainGuard, IsAConditionBetweenSizes) {
         "math.inf.x",
         "1 if (exec)('a') else 2",
         "L[\"x\\\"]\"].size()",
+        R"(L["+str(__import__('os').system('id'))+"] == 0)",
+        R"(1 == 1 or L["+str(open('x'))+"] == 0)",
+        R"(1 == 1 or L['"+str(open)+"'] == 0)",
+        R"(L["x"].size()[0] == 1)",
+        R"(L['x']["it's"].size()[0] == 1)",
         "math.__loader__.load_module('os')",
         "math._x()",
         "L['x'].__class__",
