@@ -186,7 +186,10 @@ bool fits_norm(
           (!step.adds_to_first || addend.strides() == x.strides()));
 }
 
-at::Tensor sum_of(const Step& step, at::Tensor normalised, at::Tensor addend) {
+at::Tensor sum_of(
+    const Step& step,
+    const at::Tensor& normalised,
+    const at::Tensor& addend) {
   if (step.sums_in_place) {
     return normalised.add_(addend);
   }

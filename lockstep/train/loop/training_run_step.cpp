@@ -307,6 +307,8 @@ void TrainingRun::finish_step() {
 // Of all ranks, which all call it.
 void TrainingRun::write_profile() {
   finish_step();
+  // A checkpoint that is being written is part of it.
+  static_cast<void>(outputs_.settled_checkpoint());
   const StepProfile::Trace trace = profile_.take();
   if (!outputs_.writes()) {
     step_watch_ = {};
