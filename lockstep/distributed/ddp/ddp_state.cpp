@@ -219,24 +219,28 @@ void DistributedDataParallelBase::State::check_own_gradients() const {
             join.enable ? "inside join" : "with static_graph"),
         "make the last pass without no_sync");
   }
-  bool is_any = false;
-  for (const NamedTensor& named : parameters) {
-    const at::Tensor& parameter = named.tensor;
-    const bool is_trained =
-        std::ranges::any_of(trained, [&parameter](const at::Tensor& other) {
-          return other.is_same(parameter);
+  const auto name_of = [this](const at::Tensor& parameter) {
+    const auto named =
+        std::ranges::find_if(parameters, [&](const NamedTensor& other) {
+          return other.tensor.is_same(parameter);
         });
+    return named == parameters.end() ? std::string() : named->name;
+  };
+  bool is_any = false;
+  for (const at::Tensor& parameter : trained) {
     const at::Tensor& gradient = parameter.grad();
     const bool has_gradient = parameter.requires_grad() && gradient.defined();
-    is_any = is_any || (is_trained && has_gradient);
-    if (is_trained && has_gradient && gradient.layout() != at::kStrided) {
+    is_any = is_any || has_gradient;
+    if (has_gradient && gradient.layout() != at::kStrided) {
       refuse(
-          format("the gradient of '{}' is sparse", named.name),
+          format("the gradient of '{}' is sparse", name_of(parameter)),
           "make the last pass without no_sync");
     }
-    if (is_trained && !has_gradient && !options.find_unused_parameters) {
+    if (!has_gradient && !options.find_unused_parameters) {
       refuse(
-          format("parameter '{}' has no gradient on this rank", named.name),
+          format(
+              "parameter '{}' has no gradient on this rank",
+              name_of(parameter)),
           "find_unused_parameters allows parameters that have no part in the "
           "loss");
     }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -148,6 +149,15 @@ struct ExportedFile {
   std::vector<ExportedModel> models = {};
   std::vector<Warning> warnings = {};
 };
+
+// Records of archives of torch 2.6 and 2.7, which hold one program: its graph,
+// and the pickles of its weights and constants.
+inline constexpr std::string_view kOldGraphRecord =
+    "serialized_exported_program.json";
+inline constexpr std::string_view kOldWeightsRecord =
+    "serialized_state_dict.pt";
+inline constexpr std::string_view kOldConstantsRecord =
+    "serialized_constants.pt";
 
 /// True if the archive says that it is of torch.export.
 bool is_exported(const ZipReader& zip);

@@ -22,15 +22,14 @@ constexpr std::string_view kJson = ".json";
 constexpr std::string_view kPacked = ".pt";
 constexpr std::string_view kData = "data/";
 constexpr std::string_view kCompiled = "data/aotinductor/";
-// The graph in archives of torch 2.6 and 2.7, which hold one program.
-constexpr std::string_view kOldModel = "serialized_exported_program.json";
+// What newer ones call the program of an old archive.
 constexpr std::string_view kOldName = "model";
 
 /// Where a table of tensors and their records lie.
 struct PayloadPlace {
   std::string_view folder = {};
   std::string_view table_end = {};
-  /// The pickle beside `kOldModel`.
+  /// The pickle beside `kOldGraphRecord`.
   std::string_view old_record = {};
   bool is_constant = false;
 };
@@ -39,12 +38,12 @@ constexpr std::array kPlaces = {
     PayloadPlace{
         "data/weights/",
         "_weights_config.json",
-        "serialized_state_dict.pt",
+        kOldWeightsRecord,
         false},
     PayloadPlace{
         "data/constants/",
         "_constants_config.json",
-        "serialized_constants.pt",
+        kOldConstantsRecord,
         true}};
 
 class ExportedReader {
@@ -80,7 +79,7 @@ class ExportedReader {
  private:
   // Of "models/NAME.json"; empty for another record.
   static std::string model_name(std::string_view record) {
-    if (record == kOldModel) {
+    if (record == kOldGraphRecord) {
       return std::string(kOldName);
     }
     if (!record.starts_with(kModels) || !record.ends_with(kJson)) {
@@ -169,7 +168,7 @@ class ExportedReader {
   // One pickle of all, as torch wrote before 2.9.
   Status packed(const PayloadPlace& place, ExportedModel& model) {
     const std::string name =
-        model.record == kOldModel
+        model.record == kOldGraphRecord
             ? std::string(place.old_record)
             : std::string(place.folder) + model.name + std::string(kPacked);
     if (load_part_ == nullptr || zip_->find(name) == nullptr) {
@@ -332,7 +331,7 @@ const ExportedWeight* ExportedModel::find_weight(
 }
 
 bool is_exported(const ZipReader& zip) {
-  if (zip.find(kOldModel) != nullptr) {
+  if (zip.find(kOldGraphRecord) != nullptr) {
     return true;
   }
   const ZipRecord* record =

@@ -10,6 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/formats/exported/model_parts_json.h"
 #include "lockstep/ckpt/formats/exported/operator_rules.h"
 #include "lockstep/ckpt/pickle/globals.h"
@@ -18,7 +19,6 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 constexpr std::string_view kModels = "models/";
-constexpr std::string_view kOldProgram = "serialized_exported_program.json";
 constexpr std::string_view kOldParts = "serialized_";
 constexpr std::string_view kPacked = ".pt";
 constexpr std::string_view kCompiledFolder = "data/aotinductor/";
@@ -274,7 +274,7 @@ bool is_program_record(std::string_view name) {
 }
 
 bool is_old_program_record(std::string_view name) {
-  return last_part(lower_case(name)) == kOldProgram;
+  return last_part(lower_case(name)) == kOldGraphRecord;
 }
 
 bool is_compiled_record(std::string_view name) {

@@ -26,8 +26,8 @@ constexpr std::string_view kData = "data/";
 constexpr std::array<std::string_view, 4> kPayloads{
     "data/weights/",
     "data/constants/",
-    "serialized_state_dict.pt",
-    "serialized_constants.pt"};
+    kOldWeightsRecord,
+    kOldConstantsRecord};
 
 constexpr std::uint64_t kVerifyBlockBytes = 1ULL << 18;
 
