@@ -89,6 +89,7 @@ Runner setup_verify(CLI::App& app, const Common& common);
 Runner setup_repair(CLI::App& app, const Common& common);
 Runner setup_scan(CLI::App& app, const Common& common);
 Runner setup_limits(CLI::App& app, const Common& common);
+Runner setup_doctor(CLI::App& app, const Common& common);
 Runner setup_explain(CLI::App& app, const Common& common);
 Runner setup_completion(CLI::App& app, const Common& common);
 Runner setup_man(CLI::App& app, const Common& common);

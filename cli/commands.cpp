@@ -180,6 +180,12 @@ constexpr std::array kCommands{
         {"lockstep runs", "lockstep runs runs/first runs/second"}},
     Command{
         "",
+        "doctor",
+        "what this machine has, and what stands in the way of training",
+        setup_doctor,
+        {"lockstep doctor", "lockstep doctor --json runs"}},
+    Command{
+        "",
         "explain",
         "explain an error code, or list all",
         setup_explain,

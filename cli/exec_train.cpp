@@ -57,10 +57,12 @@ bool is_train_command(std::string_view name) {
              &train::TrainCommand::name) != train::kTrainCommands.end();
 }
 
-bool is_train_installed() {
-  return std::ranges::any_of(candidates(), [](const std::string& path) {
+std::string train_program() {
+  const std::vector<std::string> paths = candidates();
+  const auto found = std::ranges::find_if(paths, [](const std::string& path) {
     return ::access(path.c_str(), X_OK) == 0;
   });
+  return found == paths.end() ? "" : *found;
 }
 
 Error exec_train(const std::vector<std::string>& args) {

@@ -15,8 +15,8 @@ namespace lockstep::cli {
 /// True for the names in `train::kTrainCommands`.
 bool is_train_command(std::string_view name);
 
-/// True if `exec_train` would find the program.
-bool is_train_installed();
+/// The program that `exec_train` would start; empty if it finds none.
+std::string train_program();
 
 /// Replaces this process by `lockstep-train` with these arguments. Looked for
 /// beside this program, in `../libexec`, then in PATH.

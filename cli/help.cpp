@@ -107,7 +107,8 @@ Row row_of(const ArgumentDoc& argument) {
 std::vector<Row> command_rows(std::string_view group) {
   std::vector<Row> rows;
   if (group.empty()) {
-    const std::string missing = is_train_installed() ? "" : " (not installed)";
+    const std::string missing =
+        train_program().empty() ? " (not installed)" : "";
     for (const train::TrainCommand& command : train::kTrainCommands) {
       rows.push_back(
           {.left = std::string(command.name),

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "cli_train/torch_facts.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
@@ -59,6 +60,10 @@ int run_command(Arguments args) {
   const std::string name = args.empty() ? "--help" : args.front();
   if (name == "--version" || name == "-V") {
     print(version_text());
+    return 0;
+  }
+  if (name == "--facts") { // for `lockstep doctor`
+    print(torch_facts());
     return 0;
   }
   if (name == "--help" || name == "-h") {

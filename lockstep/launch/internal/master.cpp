@@ -15,7 +15,6 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr int kDefaultPort = 29500;
 constexpr int kPorts = 65536;
 
 Error bad_master(std::string message, std::string hint) {

@@ -14,6 +14,9 @@
 
 namespace lockstep::launch {
 
+/// Of torchrun, where nobody says another one.
+inline constexpr int kDefaultPort = 29500;
+
 /// As given; an empty text is none, as a variable without a value.
 struct MasterFlags {
   std::string addr = {};
