@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/fault_fs.h"
+#include "tests/support/fault_fs.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/strings.h"
+#include "tests/support/fault_fs.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"
 

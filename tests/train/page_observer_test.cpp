@@ -13,8 +13,8 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/data/made_dataset.h"
+#include "tests/support/fault_fs.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -5,9 +5,9 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/report/event_file.h"
+#include "tests/support/fault_fs.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -12,9 +12,9 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/checkpoints.h"
+#include "tests/support/fault_fs.h"
 #include "tests/train/fault_run.h"
 
 namespace lockstep::train {

@@ -135,6 +135,28 @@ TEST_F(ExportedCheckpoint, OfTorch26LiesInNoFolder) {
   EXPECT_EQ(scanned->front().operators, 14U);
 }
 
+TEST_F(ExportedCheckpoint, ErrorsOfTorch26NameTheFileAndThePlaceInIt) {
+  std::string bytes =
+      read_text(real_fs(), "testdata/programs/torch26.pt2").value();
+  const auto record = bytes.find("archive/data.pkl");
+  const auto pickle = bytes.find("\x80\x02", record);
+  ASSERT_NE(pickle, std::string::npos);
+  bytes.at(pickle + 2) = '\xff';
+  const auto damaged =
+      load(make_source(as_byte_span(bytes)), "net.pt2", {.check_crc = false});
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().path, "net.pt2");
+  EXPECT_EQ(
+      damaged.error().record,
+      "serialized_state_dict.pt!archive/data.pkl");
+  const auto file = load("testdata/programs/torch26.pt2");
+  const auto others = load("testdata/programs/torch26.pt2");
+  ASSERT_TRUE(file && others);
+  EXPECT_THAT(
+      refusal(*file, others->root),
+      HasSubstr("of a program that torch 2.9 or newer exports"));
+}
+
 TEST_F(ExportedCheckpoint, IsToldByItsArchiveAlone) {
   // A checkpoint with such a record is a checkpoint.
   records_["net/data.pkl"] = bad_inputs::tensor_pickle();

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/ckpt/edit.h"
+#include "tests/support/fault_fs.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
@@ -15,6 +14,7 @@
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
+#include "tests/support/fault_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/internal/fault_fs.h"
+#include "tests/support/fault_fs.h"
 
 #include <algorithm>
 #include <cerrno>
