@@ -97,7 +97,8 @@ std::string given(const Complaint& complaint) {
 std::string message_of(const Complaint& complaint) {
   const ArgumentDoc& doc = complaint.doc;
   if (complaint.kind == CLI::ExitCodes::RequiredError) {
-    return format("{} is missing ({})", doc.name, doc.help);
+    return doc.help.empty() ? format("{} is missing", doc.name)
+                            : format("{} is missing ({})", doc.name, doc.help);
   }
   if (complaint.kind == CLI::ExitCodes::ConversionError) {
     return format(

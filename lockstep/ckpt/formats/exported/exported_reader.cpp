@@ -368,11 +368,19 @@ Result<Checkpoint> read_exported_part(
     const LoadOptions& options,
     PartLoader load_part) {
   const ZipRecord* const found = zip.find(record);
-  if (load_part == nullptr || found == nullptr || found->method != 0) {
+  if (load_part == nullptr || found == nullptr) {
     return read_error(
         ErrorCode::kUnsupported,
         "E_PROGRAM",
-        format("'{}' is not there as it is", escape(record)));
+        format("the archive has no record '{}'", escape(record)));
+  }
+  if (found->method != 0) {
+    return read_error(
+        ErrorCode::kUnsupported,
+        "E_PROGRAM",
+        format("'{}' is compressed; expected it stored", escape(record)),
+        "torch.export.save writes such files: unpack this one, and pack it "
+        "with 'zip -0'");
   }
   if (options.check_crc) {
     LOCKSTEP_TRY(zip.check_crc(*found));
@@ -386,7 +394,14 @@ Result<Checkpoint> read_exported_part(
         "E_PROGRAM",
         format("'{}' is another program", escape(record)));
   }
-  return load_part(source, record, options);
+  auto part = load_part(source, record, options);
+  if (!part) { // as if it lay in the file itself
+    Error& error = part.error();
+    error.record =
+        error.record.empty() ? record : format("{}!{}", record, error.record);
+    error.path.clear();
+  }
+  return part;
 }
 
 } // namespace lockstep::ckpt

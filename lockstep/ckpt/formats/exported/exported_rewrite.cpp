@@ -228,6 +228,7 @@ class Rewriter {
     }
     const Tensor* tensor = now.as_tensor();
     if (weight.is_pickle || weight.is_packed) {
+      has_pickles_ = true;
       problems_.push_back(format(
           "'{}' lies in a pickle, which stays as it is",
           escape(weight.name)));
@@ -263,9 +264,13 @@ class Rewriter {
             "names, shapes and element types of a .pt2 file are those of its "
             "graph: {}",
             some_problems()),
-        "'lockstep ckpt convert IN.pt2 OUT.pt' takes the weights out, and "
-        "'lockstep ckpt merge IN.pt2 WEIGHTS.pt OUT.pt2 --replace' puts such "
-        "weights into the graph");
+        has_pickles_
+            ? "'lockstep ckpt convert IN.pt2 OUT.pt' takes the weights out; "
+              "those of a program that torch 2.9 or newer exports can be "
+              "replaced"
+            : "'lockstep ckpt convert IN.pt2 OUT.pt' takes the weights out, "
+              "and 'lockstep ckpt merge IN.pt2 WEIGHTS.pt OUT.pt2 --replace' "
+              "puts such weights into the graph");
   }
 
   [[nodiscard]] std::string some_problems() const {
@@ -324,6 +329,8 @@ class Rewriter {
   std::map<std::string, std::vector<NewWeight>> rows_;
   std::set<std::string> changed_;
   std::vector<std::string> problems_;
+  // Some of them are weights that lie in pickles.
+  bool has_pickles_ = false;
 };
 
 } // namespace

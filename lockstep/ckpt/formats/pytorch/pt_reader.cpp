@@ -36,12 +36,20 @@ struct ForeignArchive {
   std::string_view hint = {};
 };
 
+constexpr std::string_view kProgramHint =
+    "'lockstep ckpt convert IN.pt2 OUT.pt' takes the weights out of one that "
+    "is "
+    "sound";
+
 constexpr std::array kForeignArchives{
     ForeignArchive{
         "models/model.json",
         "a program of torch.export",
-        "save its weights in Python: torch.save(torch.export.load(path)"
-        ".state_dict, 'weights.pth')"},
+        kProgramHint},
+    ForeignArchive{
+        kOldGraphRecord,
+        "a program that torch 2.6 or 2.7 exported",
+        kProgramHint},
     ForeignArchive{
         ".data/extern_modules",
         "a package of torch.package",
