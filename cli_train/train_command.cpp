@@ -51,6 +51,9 @@ class FolderNote final : public train::Observer {
     std::error_code code;
     launch::write_job_note(std::filesystem::absolute(record.folder, code));
   }
+  [[nodiscard]] bool only_looks() const override {
+    return true;
+  }
 };
 
 /// What the console shows of a rank: of one that does not write, only what ends

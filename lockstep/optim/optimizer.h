@@ -149,6 +149,12 @@ class Optimizer {
   /// are left alone. Errors: throws kUnsupported for sparse gradients.
   virtual void step() = 0;
 
+  /// True if LibTorch's version counters see each write of `step`. Who holds
+  /// copies of the parameters sends anew only those that have changed, then.
+  [[nodiscard]] virtual bool counts_writes() const noexcept {
+    return false;
+  }
+
   /// How often `step` was called, or a number that grows with it; nothing if
   /// the optimizer does not count. Schedulers ask it.
   [[nodiscard]] virtual std::optional<std::int64_t> step_calls()
@@ -285,6 +291,9 @@ class OptimizerBase : public Optimizer {
   [[nodiscard]] ckpt::Value state_dict() const override;
   void load_state_dict(const ckpt::Value& state) override;
   void use_workers(Workers workers) override;
+  [[nodiscard]] bool counts_writes() const noexcept override {
+    return true;
+  }
   [[nodiscard]] std::optional<std::int64_t> step_calls()
       const noexcept override {
     return step_calls_;

@@ -59,6 +59,9 @@ class TorchOptimizer final : public Optimizer {
     both_->mark_as_seen(internal::torch_groups(*optimizer_));
   }
   void use_workers(Workers /*workers*/) override {}
+  [[nodiscard]] bool counts_writes() const noexcept override {
+    return true; // count_changes
+  }
   std::vector<ParamGroup>& param_groups() noexcept override {
     take_changes();
     return both_->groups;

@@ -236,6 +236,13 @@ class Observer {
   virtual void on_end(const EndRecord& /*record*/) {}
   /// The run ends with this error instead, which is thrown when all are told.
   virtual void on_failure(const Error& /*error*/) {}
+
+  /// True for one that changes nothing of the training. Weights that others
+  /// write past LibTorch's version counters (`p.data()`) are seen, too, for
+  /// which all are sent to all devices in every step.
+  [[nodiscard]] virtual bool only_looks() const {
+    return false;
+  }
 };
 
 using Observers = std::vector<std::shared_ptr<Observer>>;

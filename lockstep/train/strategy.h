@@ -60,6 +60,10 @@ struct StepOptions {
   /// Ranks average their gradients; off: a later batch's step or `exchange`
   /// does it for all.
   bool exchanges = true;
+  /// Since the last pass LibTorch's version counters have seen every write to a
+  /// weight: devices keep the copies of those that none has changed. Off: all
+  /// are sent, since a program may have written past them (`p.data()`).
+  bool weights_are_counted = false;
 };
 
 /// Runs a module on one or more devices, in the mode that a pass needs, and
@@ -125,7 +129,8 @@ class Strategy {
 
  protected:
   /// What a forward pass is for.
-  enum class Pass { kStep, kTest };
+  /// `kCountedStep`: `StepOptions::weights_are_counted`.
+  enum class Pass { kStep, kCountedStep, kTest };
 
   /// `net` is the program's module, which is switched between training and
   /// testing; no wrapper, whose mode would be another one.
@@ -201,7 +206,7 @@ class ReplicatedDevices final : public Strategy {
 
   void update() override {
     Strategy::update();
-    may_have_changed_ = true;
+    may_have_changed_ |= !optimizer().counts_writes();
   }
   void begin_test() override {
     may_have_changed_ = true;
@@ -212,14 +217,11 @@ class ReplicatedDevices final : public Strategy {
 
  private:
   AnyStructure forward(const at::Tensor& images, Pass pass) override {
-    // A step changes the weights, and not every optimizer's writes are counted:
-    // LibTorch's SGD has its own way. Only the batches of one test share what
-    // the devices hold.
-    const bool is_step = pass == Pass::kStep;
-    if (is_step || may_have_changed_) {
+    if (pass == Pass::kStep || may_have_changed_) {
       model_->group().forget_sent();
     }
-    may_have_changed_ = is_step;
+    // A program makes a step of its own optimizer behind it.
+    may_have_changed_ = pass == Pass::kStep;
     return AnyStructure(model_->forward(images));
   }
   std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() override {
@@ -227,7 +229,7 @@ class ReplicatedDevices final : public Strategy {
   }
 
   DataParallel<M> model_;
-  /// Weights, since they were sent to the devices.
+  /// Weights, past the counters, since they were sent to the devices.
   bool may_have_changed_ = true;
 };
 
@@ -268,9 +270,9 @@ class DistributedRanks final : public Strategy {
   AnyStructure forward(const at::Tensor& images, Pass pass) override {
     // A rank tests as many batches as it has: nothing is exchanged then.
     return AnyStructure(
-        pass == Pass::kStep
-            ? model_->forward(images)
-            : model_->module()->forward(images.to(options().devices.front())));
+        pass == Pass::kTest
+            ? model_->module()->forward(images.to(options().devices.front()))
+            : model_->forward(images));
   }
 
   DistributedDataParallel<M> model_;

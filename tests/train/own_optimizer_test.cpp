@@ -100,6 +100,40 @@ TEST_P(OwnOptimizer, OfLibTorchGoesOnExactly) {
       << "the state of each parameter";
 }
 
+// Writes that LibTorch's counters do not see.
+class Clamp final : public StepHook {
+ public:
+  [[nodiscard]] std::string text() const override {
+    return "weights are clamped";
+  }
+  void after_update(const StepScope& scope) override {
+    for (at::Tensor& parameter : scope.module.parameters()) {
+      parameter.data().clamp_(-0.03, 0.03);
+    }
+  }
+};
+
+TEST_P(OwnOptimizer, WhatAHookWritesIsWhatTheReplicasHave) {
+  const auto losses = [this](const std::string& devices, bool by_hook) {
+    TrainConfig wanted = config(format("{}-{}", devices, by_hook));
+    wanted.devices = devices;
+    wanted.model = "mlp";
+    wanted.freeze = "layers.1";
+    const auto observer = std::make_shared<RecordingObserver>();
+    TrainerOptions options{.observers = {observer}};
+    if (by_hook) {
+      options.hooks = {std::make_shared<Clamp>()};
+    }
+    train(wanted, options);
+    return observer->losses();
+  };
+  const auto expected = losses("cpu", true);
+  EXPECT_THAT(
+      losses(GetParam(), true),
+      ::testing::Pointwise(::testing::FloatNear(1e-4F), expected));
+  EXPECT_NE(losses("cpu", false), expected) << "the hook changes something";
+}
+
 TEST_P(OwnOptimizer, WithGroupsAndAScheduleGoesOnExactly) {
   expect_exact([this](const TrainConfig& config, int stop) {
     const auto model = net(config);

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/device/device_list.h"
+#include "lockstep/device/sim_control.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/torch_optimizer.h"
@@ -213,6 +214,37 @@ TEST_P(StrategiesTest, WeightsThatAProgramClampsAreThoseOfTheNextStep) {
       ::testing::Pointwise(::testing::FloatNear(1e-6F), run("cpu")));
 }
 
+// Devices with memory of their own, to which weights are sent.
+class CountedWeights : public StrategiesTest {};
+INSTANTIATE_TEST_SUITE_P(
+    Trainer,
+    CountedWeights,
+    ::testing::Values("sim*2"),
+    [](const auto& param) { return test::name_of_devices(param.param); });
+
+TEST_P(CountedWeights, AreSentOnceWhereNobodyChangesThem) {
+  const auto net = linear();
+  net->weight.set_requires_grad(false);
+  SGD sgd(net->parameters(), {.lr = 0.1});
+  EXPECT_TRUE(sgd.counts_writes());
+  const auto strategy = make_strategy(
+      net,
+      {.devices = parse_devices(GetParam()), .optimizer = sgd});
+  const auto sent = [&](bool is_counted) {
+    const std::uint64_t before = sim_counters(1).bytes_in;
+    net->zero_grad();
+    strategy->step(doubles(), {.weights_are_counted = is_counted});
+    const std::uint64_t after = sim_counters(1).bytes_in;
+    strategy->update();
+    return after - before;
+  };
+  const std::uint64_t all = sent(true);
+  const std::uint64_t bias_alone = sent(true);
+  EXPECT_EQ(all - bias_alone, 3 * 4 * sizeof(double));
+  net->weight.data().fill_(0.5); // nothing counts it
+  EXPECT_EQ(sent(false), all);
+}
+
 TEST(FromTorch, ItsStepsAreCounted) {
   for (const StockOptimizer& stock : optimizers()) {
     const auto net = linear();
@@ -221,6 +253,7 @@ TEST(FromTorch, ItsStepsAreCounted) {
     const auto before = net->weight._version();
     optimizer->step();
     EXPECT_GT(net->weight._version(), before) << stock.name;
+    EXPECT_TRUE(optimizer->counts_writes()) << stock.name;
   }
 }
 

@@ -332,6 +332,11 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
   open_data(setup, start, own);
   prepare_model(setup, start, *options.fs);
   setup.hooks = make_hooks(config, options, setup.model.module());
+  setup.has_own_code =
+      !options.hooks.empty() ||
+      !std::ranges::all_of(options.observers, [](const auto& observer) {
+        return observer->only_looks();
+      });
   setup.strategy = setup.model.strategy(
       {.devices = setup.devices,
        .name = config.strategy,

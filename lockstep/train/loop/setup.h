@@ -41,6 +41,8 @@ struct Setup {
   std::unique_ptr<Schedule> schedule = {};
   /// Those of the settings, then the program's.
   StepHooks hooks = {};
+  /// The program has hooks or observers, which may do anything to the module.
+  bool has_own_code = false;
   /// Batches of a step, whose gradients are added up.
   std::int64_t accumulate = 1;
   /// The ranks that share the run.

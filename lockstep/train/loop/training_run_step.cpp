@@ -126,11 +126,16 @@ void TrainingRun::train_batch(
     // Ranks that may have to begin again exchange nothing before the end.
     const bool exchanges =
         is_last && &part == &parts.back() && !micro_batches_.is_on();
+    // Between the batches of a step nobody writes.
+    const bool is_counted =
+        !running.results.empty() ||
+        (!setup_.has_own_code && setup_.strategy->optimizer().counts_writes());
     try {
       running.results.push_back(setup_.strategy->step(
           part,
           {.weight = weight * micro_batches_.share(part, batch),
-           .exchanges = exchanges}));
+           .exchanges = exchanges,
+           .weights_are_counted = is_counted}));
     } catch (const Exception& error) {
       if (error.error().detail != kLossFailed) {
         throw;

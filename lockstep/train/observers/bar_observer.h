@@ -21,6 +21,9 @@ class BarObserver final : public Observer {
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
   void on_end(const EndRecord& record) override;
+  [[nodiscard]] bool only_looks() const override {
+    return true;
+  }
 
  private:
   report::Console& console_;

@@ -42,6 +42,9 @@ class LineObserver final : public Observer {
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
   void on_end(const EndRecord& record) override;
+  [[nodiscard]] bool only_looks() const override {
+    return true;
+  }
 
  private:
   /// Images per second since the last line.

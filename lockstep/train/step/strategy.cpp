@@ -187,7 +187,7 @@ void check_measured(const AnyStructure& outputs, const Batch& batch) {
 
 Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
   const Task& task = options_.task;
-  const LossFunction& loss = pass == Pass::kStep ? task.loss : task.test_loss;
+  const LossFunction& loss = pass == Pass::kTest ? task.test_loss : task.loss;
   std::optional<Autocast> autocast;
   if (options_.autocast) {
     autocast.emplace(options_.devices.front().type(), *options_.autocast);
@@ -231,12 +231,13 @@ StepResult Strategy::step(const Batch& batch, const StepOptions& how) {
     net_->train(true);
   }
   const auto held = how.exchanges ? nullptr : without_exchange();
-  return run(batch, [this, weight = how.weight](const Batch& given) {
+  const Pass pass = how.weights_are_counted ? Pass::kCountedStep : Pass::kStep;
+  return run(batch, [this, pass, weight = how.weight](const Batch& given) {
     using Clock = std::chrono::steady_clock;
     const auto begun = Clock::now();
     const Outcome found = [&] {
       const TraceSpan span("forward");
-      return outcome(given, Pass::kStep);
+      return outcome(given, pass);
     }();
     const auto middle = Clock::now();
     const TraceSpan span("backward");
