@@ -12,7 +12,7 @@
 #include <torch/torch.h>
 
 #include "bench/serve.h"
-#include "lockstep/kernels/install.h"
+#include "lockstep/kernels/internal/convolution_times.h"
 #include "lockstep/tensor/internal/host_memory.h"
 #include "lockstep/tensor/modules.h"
 

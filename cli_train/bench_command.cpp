@@ -71,7 +71,7 @@ BenchRequest read_request(const CommandFlags& flags) {
       .kernels = {flags.choice("--kernels", kWhose)}};
   if (flags.has("--compare")) {
     if (flags.has("--tune")) {
-      flags.fail("--compare: --tune compares every way with LibTorch's");
+      flags.fail("--compare: --tune compares every algorithm with LibTorch's");
     }
     const std::string other = flags.choice("--compare", kWhose);
     if (other == request.kernels.front()) {

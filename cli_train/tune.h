@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli_train/bench_request.h"
-#include "lockstep/kernels/install.h"
+#include "lockstep/kernels/internal/convolution_times.h"
 
 namespace lockstep::cli_train {
 
@@ -23,7 +23,7 @@ struct TunedConvolution {
   /// How many of them a step computes.
   std::int64_t count = 1;
   /// By Pass; empty for the gradient of images, which nobody asks for.
-  std::array<kernels::WayTimes, 3> times = {};
+  std::array<kernels::AlgorithmTimes, 3> times = {};
 };
 
 struct TuneResult {

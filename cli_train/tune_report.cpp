@@ -6,14 +6,13 @@
 #include "cli_train/bench_text.h"
 #include "lockstep/base/internal/answer.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/kernels/install.h"
 
 namespace lockstep::cli_train {
 namespace {
 
-using kernels::kWays;
-using kernels::WayTime;
-using kernels::WayTimes;
+using kernels::AlgorithmTime;
+using kernels::AlgorithmTimes;
+using kernels::kAlgorithms;
 
 // By Pass.
 constexpr std::array<std::string_view, 3> kPassNames{
@@ -24,23 +23,25 @@ constexpr std::array<std::string_view, 3> kPassNames{
 // How much longer than the best a choice may take before it is worth a look.
 constexpr double kTolerated = 1.1;
 
-double chosen_seconds(const WayTimes& times) {
-  return std::ranges::find(times, true, &WayTime::is_chosen)->seconds;
+double chosen_seconds(const AlgorithmTimes& times) {
+  return std::ranges::find(times, true, &AlgorithmTime::is_chosen)->seconds;
 }
 
-double best_seconds(const WayTimes& times) {
-  return std::ranges::min(times, {}, &WayTime::seconds).seconds;
+double best_seconds(const AlgorithmTimes& times) {
+  return std::ranges::min(times, {}, &AlgorithmTime::seconds).seconds;
 }
 
-double exact_seconds(const WayTimes& times) {
+double exact_seconds(const AlgorithmTimes& times) {
   return times.front().seconds;
 }
 
 // Of all passes of a step.
-double sum_of(const TuneResult& result, double (*seconds)(const WayTimes&)) {
+double sum_of(
+    const TuneResult& result,
+    double (*seconds)(const AlgorithmTimes&)) {
   double sum = 0;
   for (const TunedConvolution& one : result.convolutions) {
-    for (const WayTimes& times : one.times) {
+    for (const AlgorithmTimes& times : one.times) {
       sum +=
           times.empty() ? 0 : static_cast<double>(one.count) * seconds(times);
     }
@@ -85,13 +86,14 @@ std::string name_of(const TunedConvolution& one) {
 }
 
 TableRow row_of(const TunedConvolution& one, std::size_t pass) {
-  const WayTimes& times = one.times[pass];
+  const AlgorithmTimes& times = one.times[pass];
   TableRow row{
       pass == 0 ? name_of(one) : "",
       pass == 0 ? format("{}", one.count) : "",
       std::string(kPassNames[pass])};
-  for (const std::string_view way : kWays) {
-    const auto time = std::ranges::find(times, way, &WayTime::way);
+  for (const std::string_view algorithm : kAlgorithms) {
+    const auto time =
+        std::ranges::find(times, algorithm, &AlgorithmTime::algorithm);
     row.push_back(
         time == times.end()
             ? ""
@@ -108,15 +110,15 @@ Json to_json(const TunedConvolution& one) {
     if (one.times[pass].empty()) {
       continue;
     }
-    Json ways = Json::array();
-    for (const auto& [way, seconds, is_chosen] : one.times[pass]) {
+    Json algorithms = Json::array();
+    for (const auto& [algorithm, seconds, is_chosen] : one.times[pass]) {
       Json object = Json::object();
-      object.set("way", std::string(way))
+      object.set("algorithm", std::string(algorithm))
           .set("seconds", seconds)
           .set("chosen", is_chosen);
-      ways.push(std::move(object));
+      algorithms.push(std::move(object));
     }
-    passes.set(kPassNames[pass], std::move(ways));
+    passes.set(kPassNames[pass], std::move(algorithms));
   }
   Json object = Json::object();
   object.set("input", Json::array(one.input_sizes))
@@ -134,7 +136,7 @@ Json to_json(const TunedConvolution& one) {
 std::string tune_text(const BenchRequest& request, const TuneResult& result) {
   std::vector<TableRow> rows{{"convolution", "layers", "pass"}};
   TableRow& heads = rows.front();
-  heads.insert(heads.end(), kWays.begin(), kWays.end());
+  heads.insert(heads.end(), kAlgorithms.begin(), kAlgorithms.end());
   heads.emplace_back("loss");
   for (const TunedConvolution& one : result.convolutions) {
     for (std::size_t pass = 0; pass < one.times.size(); ++pass) {
@@ -149,9 +151,10 @@ std::string tune_text(const BenchRequest& request, const TuneResult& result) {
   std::string text =
       bench_title(request) + text_table(rows) +
       format(
-          "\n*: the way that is chosen ({}); loss: how many times as long as "
+          "\n*: the algorithm that is chosen ({}); loss: how many times as "
+          "long as "
           "the best it takes, above {:.1f}\n"
-          "convolutions of a step: {} as chosen, {} in the best ways, {} with "
+          "convolutions of a step: {} as chosen, {} in the best ones, {} with "
           "--kernels exact\n",
           result.has_channels_last ? "channels last" : "packed maps",
           kTolerated,

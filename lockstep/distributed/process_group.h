@@ -88,7 +88,7 @@ class ProcessGroup {
   /// How the ranks talk to each other: "shm", "gloo", "nccl",
   /// "cpu:shm,cuda:nccl" or "cpu:gloo,cuda:nccl"; "" for a process that is
   /// alone.
-  [[nodiscard]] const std::string& backend() const;
+  [[nodiscard]] std::string backend() const;
 
   /// Replaces `tensor` by the element-wise result over all ranks.
   /// Shape: the same on all ranks.

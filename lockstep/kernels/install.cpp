@@ -39,7 +39,7 @@ void install(const InstallOptions& options) {
   } else {
     batch_norms.turn_off();
   }
-  set_norms_followed(options.batch_norm);
+  set_norms_take_epilogues(options.batch_norm);
   const std::string found = signature_differences(kConvolutionOperators);
   if (!options.convolution && !found.empty()) {
     TORCH_WARN_ONCE(format(
@@ -53,7 +53,7 @@ void install(const InstallOptions& options) {
 
 void uninstall() {
   batch_norms.turn_off();
-  set_norms_followed(false);
+  set_norms_take_epilogues(false);
   convolutions.turn_off();
 }
 

@@ -3,6 +3,7 @@
 // install.h in a build without kernels (LOCKSTEP_WITH_KERNELS=OFF).
 #include "lockstep/base/error.h"
 #include "lockstep/kernels/install.h"
+#include "lockstep/kernels/internal/convolution_times.h"
 #include "lockstep/tensor/internal/kernel_choice.h"
 
 namespace lockstep::kernels {
@@ -35,7 +36,7 @@ void install(const InstallOptions& options) {
 
 void uninstall() {}
 
-std::array<WayTimes, 3> time_convolution(
+std::array<AlgorithmTimes, 3> time_convolution(
     const at::Tensor& /*input*/,
     const at::Tensor& /*weight*/,
     const KernelSteps& /*steps*/,

@@ -68,20 +68,28 @@ class ProgramValue {
 
   [[nodiscard]] bool is_none() const noexcept;
   [[nodiscard]] bool is_tensor() const noexcept;
-  /// Errors of these: throw kMismatch (E_PROGRAM_VALUE) for another kind.
-  [[nodiscard]] const at::Tensor& tensor() const;
+  /// Of a temporary, `net->forward(x)["out"]`, what these give is a value of
+  /// its own; else it belongs to this one. Errors of these: throw kMismatch
+  /// (E_PROGRAM_VALUE) for another kind.
+  [[nodiscard]] const at::Tensor& tensor() const&;
+  [[nodiscard]] at::Tensor tensor() &&;
   [[nodiscard]] std::int64_t integer() const;
   [[nodiscard]] double number() const;
-  [[nodiscard]] const std::string& text() const;
+  [[nodiscard]] const std::string& text() const&;
+  [[nodiscard]] std::string text() &&;
   /// The value of a dict's key. Errors: also kNotFound, with the keys.
-  [[nodiscard]] const ProgramValue& operator[](std::string_view key) const;
+  [[nodiscard]] const ProgramValue& operator[](std::string_view key) const&;
+  [[nodiscard]] ProgramValue operator[](std::string_view key) &&;
   /// An item of a tuple, a list or a dict. Errors: also kNotFound.
-  [[nodiscard]] const ProgramValue& operator[](std::size_t index) const;
+  [[nodiscard]] const ProgramValue& operator[](std::size_t index) const&;
+  [[nodiscard]] ProgramValue operator[](std::size_t index) &&;
 
   /// Items of a tuple, a list or a dict; none of any other value.
-  [[nodiscard]] std::span<const ProgramValue> items() const noexcept;
+  [[nodiscard]] std::span<const ProgramValue> items() const& noexcept;
+  [[nodiscard]] std::vector<ProgramValue> items() &&;
   /// Keys of a dict, in the order of its items.
-  [[nodiscard]] std::span<const std::string> keys() const noexcept;
+  [[nodiscard]] std::span<const std::string> keys() const& noexcept;
+  [[nodiscard]] std::vector<std::string> keys() &&;
   /// "builtins.tuple", "builtins.list", "builtins.dict"; empty for what holds
   /// no items.
   [[nodiscard]] std::string_view container() const noexcept;

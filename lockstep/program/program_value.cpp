@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -68,7 +69,11 @@ const T& ProgramValue::get(std::string_view wanted) const {
   return *held;
 }
 
-const at::Tensor& ProgramValue::tensor() const {
+const at::Tensor& ProgramValue::tensor() const& {
+  return get<at::Tensor>("a tensor");
+}
+
+at::Tensor ProgramValue::tensor() && {
   return get<at::Tensor>("a tensor");
 }
 
@@ -83,11 +88,15 @@ double ProgramValue::number() const {
   return held != nullptr ? *held : static_cast<double>(integer());
 }
 
-const std::string& ProgramValue::text() const {
+const std::string& ProgramValue::text() const& {
   return get<std::string>("a text");
 }
 
-const ProgramValue& ProgramValue::operator[](std::string_view key) const {
+std::string ProgramValue::text() && {
+  return get<std::string>("a text");
+}
+
+const ProgramValue& ProgramValue::operator[](std::string_view key) const& {
   const auto& dict = get<Container>("a dict");
   const auto found = std::ranges::find(dict.keys, key);
   if (found == dict.keys.end()) {
@@ -99,7 +108,7 @@ const ProgramValue& ProgramValue::operator[](std::string_view key) const {
   return dict.items.at(static_cast<std::size_t>(found - dict.keys.begin()));
 }
 
-const ProgramValue& ProgramValue::operator[](std::size_t index) const {
+const ProgramValue& ProgramValue::operator[](std::size_t index) const& {
   const auto& held = get<Container>("a tuple, a list or a dict");
   if (index >= held.items.size()) {
     raise_value(
@@ -109,14 +118,32 @@ const ProgramValue& ProgramValue::operator[](std::size_t index) const {
   return held.items[index];
 }
 
-std::span<const ProgramValue> ProgramValue::items() const noexcept {
+ProgramValue ProgramValue::operator[](std::string_view key) && {
+  return std::as_const(*this)[key];
+}
+
+ProgramValue ProgramValue::operator[](std::size_t index) && {
+  return std::as_const(*this)[index];
+}
+
+std::span<const ProgramValue> ProgramValue::items() const& noexcept {
   const auto* held = std::get_if<Container>(&value_);
   return held == nullptr ? std::span<const ProgramValue>() : held->items;
 }
 
-std::span<const std::string> ProgramValue::keys() const noexcept {
+std::span<const std::string> ProgramValue::keys() const& noexcept {
   const auto* held = std::get_if<Container>(&value_);
   return held == nullptr ? std::span<const std::string>() : held->keys;
+}
+
+std::vector<ProgramValue> ProgramValue::items() && {
+  auto* held = std::get_if<Container>(&value_);
+  return held == nullptr ? std::vector<ProgramValue>() : std::move(held->items);
+}
+
+std::vector<std::string> ProgramValue::keys() && {
+  auto* held = std::get_if<Container>(&value_);
+  return held == nullptr ? std::vector<std::string>() : std::move(held->keys);
 }
 
 std::string_view ProgramValue::container() const noexcept {

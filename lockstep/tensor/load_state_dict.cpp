@@ -40,10 +40,10 @@ struct PendingCopy {
 using Entries = std::vector<const Entry*>;
 
 // One load: collects what does not fit, then copies.
-class Loader {
+class ModuleLoad {
  public:
   /// `report` says what was left over before names were looked at.
-  Loader(
+  ModuleLoad(
       const std::vector<Entry>& entries,
       const std::vector<std::pair<std::string, std::int64_t>>& versions,
       LoadReport report)
@@ -322,16 +322,16 @@ LoadReport load(
   for (const Entry& entry : entries) {
     all.push_back(&entry);
   }
-  Loader loader(entries, versions, std::move(report));
-  loader.check(module, "", all);
+  ModuleLoad load(entries, versions, std::move(report));
+  load.check(module, "", all);
   if (options.may_share) {
-    loader.allow_shared(model);
+    load.allow_shared(model);
   }
   const std::string message =
-      loader.accepts(options.may_differ, model.keys())
+      load.accepts(options.may_differ, model.keys())
           ? ""
           : load_message(
-                loader.problems(
+                load.problems(
                     class_name(module),
                     options.strict && options.first == 0),
                 options.shown_names);
@@ -344,10 +344,10 @@ LoadReport load(
              {options.by_position ? "" : prefix_hint(model.keys(), file.keys()),
               position_hint(file, model, options.by_position),
               fallback_hint,
-              partial_hint(loader.fitting(), model, options)}),
+              partial_hint(load.fitting(), model, options)}),
          .detail = "E_STATE_DICT"});
   }
-  return loader.copy();
+  return load.copy();
 }
 
 } // namespace

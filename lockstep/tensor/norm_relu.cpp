@@ -8,34 +8,34 @@
 namespace lockstep {
 namespace {
 
-std::atomic<bool> norms_are_followed{false};
-thread_local Following* following = nullptr;
+std::atomic<bool> epilogues_are_taken{false};
+thread_local NormEpilogue* asked_for = nullptr;
 
 } // namespace
 
-bool are_norms_followed() {
-  return norms_are_followed;
+bool norms_take_epilogues() {
+  return epilogues_are_taken;
 }
 
-void set_norms_followed(bool are_followed) {
-  norms_are_followed = are_followed;
+void set_norms_take_epilogues(bool are_taken) {
+  epilogues_are_taken = are_taken;
 }
 
-Following::Following(at::Tensor addend) : addend_(std::move(addend)) {
-  following = this;
+NormEpilogue::NormEpilogue(at::Tensor addend) : addend_(std::move(addend)) {
+  asked_for = this;
 }
 
-Following::~Following() {
-  if (following == this) {
-    following = nullptr;
+NormEpilogue::~NormEpilogue() {
+  if (asked_for == this) {
+    asked_for = nullptr;
   }
 }
 
-Following* Following::take() {
-  return std::exchange(following, nullptr);
+NormEpilogue* NormEpilogue::take() {
+  return std::exchange(asked_for, nullptr);
 }
 
-at::Tensor Following::complete(at::Tensor normalised) const {
+at::Tensor NormEpilogue::complete(at::Tensor normalised) const {
   if (is_done_) {
     return normalised;
   }

@@ -8,7 +8,7 @@
 // memory; else these are LibTorch's operations, one by one.
 //
 // Note [What follows a norm]
-// What follows a layer is asked for in the thread (`Following`) around the
+// What follows a layer is asked for in the thread (`NormEpilogue`) around the
 // layer's own forward: counters, momenta and errors stay LibTorch's. A kernel
 // that does it takes the task and says so; nobody else needs to know of it.
 #pragma once
@@ -20,23 +20,23 @@
 namespace lockstep {
 
 /// Whether the process's batch norms take what follows them. Threads: any.
-bool are_norms_followed();
-void set_norms_followed(bool are_followed);
+bool norms_take_epilogues();
+void set_norms_take_epilogues(bool are_taken);
 
 /// What the next batch normalisation of this thread is to do as well.
-class Following {
+class NormEpilogue {
  public:
   /// A ReLU; before it `addend` is added, if defined.
-  explicit Following(at::Tensor addend = {});
-  ~Following();
-  Following(const Following&) = delete;
-  Following& operator=(const Following&) = delete;
+  explicit NormEpilogue(at::Tensor addend = {});
+  ~NormEpilogue();
+  NormEpilogue(const NormEpilogue&) = delete;
+  NormEpilogue& operator=(const NormEpilogue&) = delete;
 
   /// `normalised`, after what is still to be done.
   at::Tensor complete(at::Tensor normalised) const;
 
   /// That of this thread, from now on somebody else's task; null if none.
-  static Following* take();
+  static NormEpilogue* take();
   [[nodiscard]] const at::Tensor& addend() const {
     return addend_;
   }
@@ -53,7 +53,7 @@ class Following {
 /// Threads: as `layer->forward`.
 template <class Layer>
 at::Tensor batch_norm_relu(Layer& layer, const at::Tensor& x) {
-  const Following relu;
+  const NormEpilogue relu;
   return relu.complete(layer->forward(x));
 }
 
@@ -61,12 +61,12 @@ at::Tensor batch_norm_relu(Layer& layer, const at::Tensor& x) {
 template <class Layer, class Addend>
 at::Tensor
 batch_norm_add_relu(Layer& layer, const at::Tensor& x, Addend addend) {
-  if (!are_norms_followed()) { // in the order in which models are written
+  if (!norms_take_epilogues()) { // in the order in which models are written
     at::Tensor y = layer->forward(x);
     y += addend();
     return y.relu_();
   }
-  const Following relu(addend());
+  const NormEpilogue relu(addend());
   return relu.complete(layer->forward(x));
 }
 

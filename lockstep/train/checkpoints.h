@@ -148,7 +148,7 @@ class CheckpointWriter {
   /// Guarded by `mutex_`. A job stays until it is done.
   std::unique_ptr<Job> job_;
   /// The best checkpoint, if it failed. Its copy is the buffer's.
-  std::unique_ptr<Job> owed_;
+  std::unique_ptr<Job> pending_;
   std::vector<CheckpointOutcome> finished_;
   /// Last: it uses all of the above.
   std::jthread thread_;

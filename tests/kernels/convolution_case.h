@@ -60,13 +60,13 @@ struct ConvolutionCase {
   }
 
   /// Those of a way that takes it.
-  template <class Way>
+  template <class Algorithm>
   [[nodiscard]] ConvolutionResults computed_by() const {
-    const Way way = Way::of(input, weight, steps()).value();
+    const Algorithm algorithm = Algorithm::of(input, weight, steps()).value();
     return {
-        way.forward(bias),
-        way.input_gradient(grad_output),
-        way.weight_gradient(grad_output)};
+        algorithm.forward(bias),
+        algorithm.input_gradient(grad_output),
+        algorithm.weight_gradient(grad_output)};
   }
 
   [[nodiscard]] std::string text() const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/kernels/internal/convolution_times.h"
+
 #include <algorithm>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/kernels/install.h"
 #include "lockstep/kernels/internal/convolution_products.h"
 #include "lockstep/tensor/modules.h"
 
@@ -18,7 +19,7 @@ using ::testing::SizeIs;
 
 constexpr std::int64_t kOne = 1;
 
-std::array<WayTimes, 3> times_of(
+std::array<AlgorithmTimes, 3> times_of(
     const at::Tensor& input,
     const at::Tensor& weight) {
   return time_convolution(
@@ -28,10 +29,10 @@ std::array<WayTimes, 3> times_of(
       /*repeats=*/2);
 }
 
-std::vector<std::string> ways_of(const WayTimes& times) {
+std::vector<std::string> ways_of(const AlgorithmTimes& times) {
   std::vector<std::string> names;
-  for (const WayTime& time : times) {
-    names.emplace_back(time.way);
+  for (const AlgorithmTime& time : times) {
+    names.emplace_back(time.algorithm);
   }
   return names;
 }
@@ -39,17 +40,17 @@ std::vector<std::string> ways_of(const WayTimes& times) {
 TEST(ConvolutionTimes, AreOfEveryWayThatCanComputeIt) {
   const auto x = torch::randn({32, 64, 2, 2});
   const auto w = torch::randn({64, 64, 3, 3});
-  for (const WayTimes& times : times_of(x, w)) {
+  for (const AlgorithmTimes& times : times_of(x, w)) {
     EXPECT_THAT(ways_of(times), ElementsAre("exact", "product"));
   }
   const auto last = at::MemoryFormat::ChannelsLast;
-  for (const WayTimes& times :
+  for (const AlgorithmTimes& times :
        times_of(in_memory_format(x, last), in_memory_format(w, last))) {
     EXPECT_THAT(
         ways_of(times),
         ElementsAre("exact", "winograd", "direct", "product"));
-    for (const WayTime& time : times) {
-      EXPECT_GT(time.seconds, 0) << time.way;
+    for (const AlgorithmTime& time : times) {
+      EXPECT_GT(time.seconds, 0) << time.algorithm;
     }
   }
 }
@@ -65,11 +66,11 @@ TEST(ConvolutionTimes, NameTheOneThatIsChosen) {
     ASSERT_TRUE(products);
     const bool is_better = products->is_better(Pass::kForward);
     EXPECT_EQ(is_better, batch == 128);
-    for (const WayTimes& times : times_of(x, w)) {
+    for (const AlgorithmTimes& times : times_of(x, w)) {
       EXPECT_EQ(
-          std::ranges::find(times, true, &WayTime::is_chosen)->way,
+          std::ranges::find(times, true, &AlgorithmTime::is_chosen)->algorithm,
           is_better ? "product" : "exact");
-      EXPECT_EQ(std::ranges::count(times, true, &WayTime::is_chosen), 1);
+      EXPECT_EQ(std::ranges::count(times, true, &AlgorithmTime::is_chosen), 1);
     }
   }
 }

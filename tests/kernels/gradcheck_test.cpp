@@ -97,7 +97,7 @@ constexpr std::array<LayerShape, 10> kShapes{{
 
 // A convolution is linear in either: a large step loses nothing.
 TEST_F(Gradcheck, OfConvolutions) {
-  std::array<bool, kConvolutionAlgorithms.size()> has_way{};
+  std::array<bool, kConvolutionAlgorithms.size()> has_algorithm{};
   for (const auto format :
        {MemoryFormat::ChannelsLast, MemoryFormat::Contiguous}) {
     for (const LayerShape& of : kShapes) {
@@ -115,13 +115,14 @@ TEST_F(Gradcheck, OfConvolutions) {
                                          << ", stride " << of.stride)
                        .str());
       for (std::size_t i = 0; i < kConvolutionAlgorithms.size(); ++i) {
-        const auto way = kConvolutionAlgorithms[i].of(
+        const auto algorithm = kConvolutionAlgorithms[i].of(
             x.detach(),
             w.detach(),
             {.stride = stride, .padding = padding, .dilation = ones});
         for (const Pass pass :
              {Pass::kForward, Pass::kInputGradient, Pass::kWeightGradient}) {
-          has_way[i] = has_way[i] || (way && way->is_better(pass));
+          has_algorithm[i] =
+              has_algorithm[i] || (algorithm && algorithm->is_better(pass));
         }
       }
       expect_gradients_of(
@@ -131,7 +132,7 @@ TEST_F(Gradcheck, OfConvolutions) {
           /*room=*/1e-4);
     }
   }
-  for (const bool is_there : has_way) {
+  for (const bool is_there : has_algorithm) {
     EXPECT_TRUE(is_there);
   }
 }

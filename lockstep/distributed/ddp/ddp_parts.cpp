@@ -62,7 +62,7 @@ std::string dotted(const std::string& module, const std::string& name) {
   return module.empty() ? name : format("{}.{}", module, name);
 }
 
-void check_devices(const ModuleParts& parts) {
+void check_devices(const DdpParts& parts) {
   std::set<std::string> types;
   for (const NamedTensor& part : parts.parameters) {
     const auto type = part.tensor.device().type();
@@ -103,10 +103,10 @@ std::vector<NamedTensor> buffers_of(
   return buffers;
 }
 
-ModuleParts parts_of(
+DdpParts parts_of(
     torch::nn::Module& module,
     const DistributedDataParallelOptions& options) {
-  ModuleParts parts{
+  DdpParts parts{
       .buffers = buffers_of(module, options),
       .sync_batch_norms = count_sync_batchnorms(module)};
   Collector trained(options.ignored);
@@ -149,7 +149,7 @@ std::vector<at::Tensor> detached(const std::vector<NamedTensor>& named) {
 }
 
 std::string fingerprint(
-    const ModuleParts& parts,
+    const DdpParts& parts,
     const DistributedDataParallelOptions& options) {
   std::vector<std::string> lines{
       format(

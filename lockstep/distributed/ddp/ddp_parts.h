@@ -21,7 +21,7 @@ struct NamedTensor {
   at::Tensor tensor = {};
 };
 
-struct ModuleParts {
+struct DdpParts {
   /// Those whose gradients are averaged.
   std::vector<NamedTensor> trained = {};
   /// Beside each of `trained`: whether its gradient is sparse.
@@ -35,7 +35,7 @@ struct ModuleParts {
 
 /// Without those that `options` ignores.
 /// Errors: throws kInvalidArgument for a module that cannot be wrapped.
-ModuleParts parts_of(
+DdpParts parts_of(
     torch::nn::Module& module,
     const DistributedDataParallelOptions& options);
 
@@ -53,7 +53,7 @@ std::vector<at::Tensor> detached(const std::vector<NamedTensor>& named);
 
 /// What must be the same on all ranks, a line for each fact.
 std::string fingerprint(
-    const ModuleParts& parts,
+    const DdpParts& parts,
     const DistributedDataParallelOptions& options);
 
 /// Compares the fingerprints of all ranks.

@@ -68,7 +68,7 @@ std::shared_ptr<R> new_reducer(Arguments&&... arguments) {
 
 // In which order gradients come is not known yet.
 Buckets first_buckets(
-    const ModuleParts& parts,
+    const DdpParts& parts,
     const DistributedDataParallelOptions& options) {
   auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
       tensors_of(parts.trained),
@@ -107,7 +107,7 @@ Buckets saved_buckets(const BucketLayout& layout, std::size_t count) {
 }
 
 std::shared_ptr<Reducer> make_reducer(
-    const ModuleParts& parts,
+    const DdpParts& parts,
     const DistributedDataParallelOptions& options,
     const c10::intrusive_ptr<c10d::ProcessGroup>& group,
     Buckets buckets) {

@@ -38,7 +38,7 @@ using Buckets = std::vector<std::vector<std::size_t>>;
 
 /// Those to begin with.
 Buckets first_buckets(
-    const ModuleParts& parts,
+    const DdpParts& parts,
     const DistributedDataParallelOptions& options);
 
 /// Those of an earlier run.
@@ -47,7 +47,7 @@ Buckets saved_buckets(const BucketLayout& layout, std::size_t count);
 
 /// Its hooks are on the parameters as long as it lives.
 std::shared_ptr<Reducer> make_reducer(
-    const ModuleParts& parts,
+    const DdpParts& parts,
     const DistributedDataParallelOptions& options,
     const c10::intrusive_ptr<c10d::ProcessGroup>& group,
     Buckets buckets);

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-using dist::internal::ModuleParts;
+using dist::internal::DdpParts;
 using dist::internal::NamedTensor;
 using dist::internal::parts_of;
 using dist::internal::tensors_of;
@@ -46,7 +46,7 @@ at::Tensor find_unknown(const torch::nn::Module& module, const Known& known) {
 } // namespace
 
 void DistributedDataParallelBase::State::share_parameters(
-    const ModuleParts& parts) const {
+    const DdpParts& parts) const {
   collective("ddp", [&] {
     c10d::verify_params_across_processes(
         c10d_group(),
@@ -64,7 +64,7 @@ void DistributedDataParallelBase::State::share_parameters(
 }
 
 void DistributedDataParallelBase::State::reduce_by(
-    const ModuleParts& parts,
+    const DdpParts& parts,
     dist::internal::Buckets buckets) {
   // The hooks of an earlier one go first.
   first_backward = nullptr;

@@ -61,9 +61,9 @@ struct DistributedDataParallelBase::State {
     group.impl().collective(name, run);
   }
 
-  void share_parameters(const dist::internal::ModuleParts& parts) const;
+  void share_parameters(const dist::internal::DdpParts& parts) const;
   void reduce_by(
-      const dist::internal::ModuleParts& parts,
+      const dist::internal::DdpParts& parts,
       dist::internal::Buckets buckets);
   /// Takes over the buffers of rank `src`.
   void sync_buffers(int src) const;

@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-using dist::internal::ModuleParts;
+using dist::internal::DdpParts;
 
 void check_bucket_cap(const DistributedDataParallelOptions& options) {
   if (options.bucket_cap_mb &&
@@ -57,7 +57,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(
   state_->group = dist::group_or_default(options.process_group);
   state_->options = options;
   state_->module = module;
-  const ModuleParts parts = dist::internal::parts_of(*module, options);
+  const DdpParts parts = dist::internal::parts_of(*module, options);
   // Asked once, as in Python: the ranks must agree on it.
   state_->syncs_buffers =
       options.forward_sync_buffers && !parts.buffers.empty();
@@ -105,8 +105,7 @@ void DistributedDataParallelBase::set_bucket_layout(
          .message = "Python ranks cannot take over the buckets of a saved run",
          .detail = "E_CANNOT_WRAP"});
   }
-  const ModuleParts parts =
-      dist::internal::parts_of(*state.module, state.options);
+  const DdpParts parts = dist::internal::parts_of(*state.module, state.options);
   state.reduce_by(
       parts,
       dist::internal::saved_buckets(layout, parts.trained.size()));

@@ -183,9 +183,8 @@ RankInfo ProcessGroup::place() const {
       .local_size = 0};
 }
 
-const std::string& ProcessGroup::backend() const {
-  static const std::string none;
-  return is_alone() ? none : impl().backend;
+std::string ProcessGroup::backend() const {
+  return is_alone() ? "" : impl().backend;
 }
 
 void ProcessGroup::all_reduce(at::Tensor& tensor, ReduceOp op) const {

@@ -34,10 +34,14 @@ std::size_t count_pieces(std::size_t bytes, std::size_t piece) {
 
 /// Writes piece p while piece p - 1 is read.
 template <class Write, class Read>
-void stream(Room& room, std::size_t pieces, Write write, Read read) {
+void stream(
+    Communicator& communicator,
+    std::size_t pieces,
+    Write write,
+    Read read) {
   for (std::size_t p = 0; p <= pieces; ++p) {
     if (p > 0) {
-      room.meet();
+      communicator.meet();
       read(p - 1);
     }
     if (p < pieces) {
@@ -52,18 +56,18 @@ class Parts {
   explicit Parts(const Place& place)
       : place_(place),
         bytes_(
-            Room::kBoxBytes / static_cast<std::size_t>(place.size) / kAlign *
-            kAlign) {}
+            Communicator::kBoxBytes / static_cast<std::size_t>(place.size) /
+            kAlign * kAlign) {}
 
   /// Units: bytes of a part.
   [[nodiscard]] std::size_t bytes() const {
     return bytes_;
   }
   [[nodiscard]] std::byte* own(int part) const {
-    return place_.room.own_box() + offset(part);
+    return place_.communicator.own_box() + offset(part);
   }
   [[nodiscard]] const std::byte* of(int rank, int part) const {
-    return place_.room.box_of(rank) + offset(part);
+    return place_.communicator.box_of(rank) + offset(part);
   }
   /// Joins what all ranks have written for this rank; its own is still in
   /// `own`. The result lies in this rank's part of its own box, which nobody
@@ -128,19 +132,19 @@ void join_own_part(
 } // namespace
 
 void broadcast(const Place& place, Bytes data, int source) {
-  constexpr std::size_t kPiece = Room::kBoxBytes;
+  constexpr std::size_t kPiece = Communicator::kBoxBytes;
   stream(
-      place.room,
+      place.communicator,
       count_pieces(data.size(), kPiece),
       [&](std::size_t p) {
         if (place.rank == source) {
-          copy(cut(data, p * kPiece, kPiece), place.room.own_box());
+          copy(cut(data, p * kPiece, kPiece), place.communicator.own_box());
         }
       },
       [&](std::size_t p) {
         const Bytes piece = cut(data, p * kPiece, kPiece);
         if (place.rank != source) {
-          copy({place.room.box_of(source), piece.size()}, piece.data());
+          copy({place.communicator.box_of(source), piece.size()}, piece.data());
         }
       });
 }
@@ -149,18 +153,18 @@ void all_gather(
     const Place& place,
     ConstBytes own,
     const std::vector<Bytes>& outputs) {
-  constexpr std::size_t kPiece = Room::kBoxBytes;
+  constexpr std::size_t kPiece = Communicator::kBoxBytes;
   stream(
-      place.room,
+      place.communicator,
       count_pieces(own.size(), kPiece),
       [&](std::size_t p) {
-        copy(cut(own, p * kPiece, kPiece), place.room.own_box());
+        copy(cut(own, p * kPiece, kPiece), place.communicator.own_box());
       },
       [&](std::size_t p) {
         for (int rank = 0; rank < place.size; ++rank) {
           const Bytes piece =
               cut(outputs[static_cast<std::size_t>(rank)], p * kPiece, kPiece);
-          copy({place.room.box_of(rank), piece.size()}, piece.data());
+          copy({place.communicator.box_of(rank), piece.size()}, piece.data());
         }
       });
 }
@@ -177,7 +181,7 @@ void all_reduce(const Place& place, Bytes data, const Join& join) {
       parts.bytes() * static_cast<std::size_t>(place.size));
   for (std::size_t p = 0; p < pieces + 2; ++p) {
     if (p > 0) {
-      place.room.meet();
+      place.communicator.meet();
     }
     for (int part = 0; part < place.size; ++part) {
       if (p >= 2 && part != place.rank) {
@@ -204,12 +208,12 @@ bool all_reduce_in_place(
     const Join& join) {
   constexpr std::uint64_t kElsewhere = UINT64_MAX;
   const std::uint64_t own = heaps.own->offset_of(data).value_or(kElsewhere);
-  copy(std::as_bytes(std::span(&own, 1)), place.room.own_box());
-  place.room.meet();
+  copy(std::as_bytes(std::span(&own, 1)), place.communicator.own_box());
+  place.communicator.meet();
   std::vector<std::byte*> of_rank;
   for (int rank = 0; rank < place.size; ++rank) {
     std::uint64_t offset = 0;
-    std::memcpy(&offset, place.room.box_of(rank), sizeof offset);
+    std::memcpy(&offset, place.communicator.box_of(rank), sizeof offset);
     if (offset > Heap::bytes_for_all() - data.size()) {
       return false;
     }
@@ -219,7 +223,7 @@ bool all_reduce_in_place(
             : heaps.all[static_cast<std::size_t>(rank)].data() + offset);
   }
   join_own_part(place, of_rank, data.size(), join);
-  place.room.meet();
+  place.communicator.meet();
   return true;
 }
 
@@ -236,7 +240,7 @@ void reduce_scatter(
         parts.bytes());
   };
   stream(
-      place.room,
+      place.communicator,
       count_pieces(output.size(), parts.bytes()),
       [&](std::size_t p) {
         for (int part = 0; part < place.size; ++part) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Collectives on plain bytes, piece by piece through a room: a piece is written
-// while the one before it is read, so what is shared stays in the caches.
+// Collectives on plain bytes, piece by piece through a communicator: a piece is
+// written while the one before it is read, so what is shared stays in the
+// caches.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/distributed/shm/communicator.h"
 #include "lockstep/distributed/shm/heap.h"
-#include "lockstep/distributed/shm/room.h"
 
 namespace lockstep::dist::shm {
 
@@ -22,9 +23,9 @@ using ConstBytes = std::span<const std::byte>;
 using Join =
     std::function<void(std::span<const std::byte* const> terms, Bytes result)>;
 
-/// A rank's place in a room.
+/// A rank's place in a communicator.
 struct Place {
-  Room& room;
+  Communicator& communicator;
   int rank = 0;
   int size = 1;
 };

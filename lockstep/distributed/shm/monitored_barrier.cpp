@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// Of letters that are no user's.
+/// Of messages that are no user's.
 constexpr int kTag = -2;
 
 Partner partner(int rank, milliseconds timeout) {
@@ -22,8 +22,8 @@ Partner partner(int rank, milliseconds timeout) {
 
 void report_to_first(const Place& place, milliseconds timeout) {
   try {
-    place.room.send(partner(0, timeout), {});
-    place.room.receive(partner(0, timeout), {});
+    place.communicator.send(partner(0, timeout), {});
+    place.communicator.receive(partner(0, timeout), {});
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(format(
         "[Rank {}]: Rank {} successfully reached monitoredBarrier, but "
@@ -42,7 +42,7 @@ late_ranks(const Place& place, milliseconds timeout, bool wait_all) {
   for (int rank = 1; rank < place.size && (late.empty() || wait_all); ++rank) {
     const auto left =
         std::chrono::duration_cast<milliseconds>(end - Clock::now());
-    if (!place.room.expects(partner(rank, left))) {
+    if (!place.communicator.expects(partner(rank, left))) {
       late.push_back(std::to_string(rank));
     }
   }
@@ -61,7 +61,7 @@ void monitored_barrier(
   }
   const auto late = late_ranks(place, timeout, wait_all);
   if (!late.empty()) {
-    place.room.abort(); // the others need not wait
+    place.communicator.abort(); // the others need not wait
     throw std::runtime_error(format(
         "[Rank 0]: Rank{} {} failed to pass monitoredBarrier in {} ms",
         late.size() == 1 ? "" : "s",
@@ -69,8 +69,8 @@ void monitored_barrier(
         timeout.count()));
   }
   for (int rank = 1; rank < place.size; ++rank) {
-    place.room.receive(partner(rank, timeout), {});
-    place.room.send(partner(rank, timeout), {});
+    place.communicator.receive(partner(rank, timeout), {});
+    place.communicator.send(partner(rank, timeout), {});
   }
 }
 

@@ -31,8 +31,8 @@ struct Guest {
   /// of processes, the user.
   std::string host = {};
   pid_t pid = -1;
-  /// Rank 0's descriptor of the room; -1: none.
-  int room = -1;
+  /// Rank 0's descriptor of the communicator; -1: none.
+  int communicator = -1;
   /// Its descriptor of its heap; -1: none.
   int heap = -1;
 };
@@ -43,7 +43,12 @@ std::string this_host() {
 }
 
 std::string text_of(const Guest& guest) {
-  return format("{} {} {} {}", guest.host, guest.pid, guest.room, guest.heap);
+  return format(
+      "{} {} {} {}",
+      guest.host,
+      guest.pid,
+      guest.communicator,
+      guest.heap);
 }
 
 Guest parse_guest(const std::string& text) {
@@ -54,7 +59,7 @@ Guest parse_guest(const std::string& text) {
   return {
       .host = parts[0],
       .pid = parse_number<pid_t>(parts[1]).value_or(-1),
-      .room = parse_number<int>(parts[2]).value_or(-1),
+      .communicator = parse_number<int>(parts[2]).value_or(-1),
       .heap = parse_number<int>(parts[3]).value_or(-1)};
 }
 
@@ -89,18 +94,20 @@ open_memory(pid_t pid, int number, std::size_t expected_bytes) {
   return file;
 }
 
-/// Maps the room and the heaps, and watches the other processes.
+/// Maps the communicator and the heaps, and watches the other processes.
 Result<Shared> enter(
     const std::vector<Guest>& guests,
-    RoomOptions options,
+    CommunicatorOptions options,
     std::shared_ptr<Heap> own) {
   Shared shared{.heaps = {.own = std::move(own)}};
   const Guest& host = guests.front();
-  const std::size_t room_bytes = Room::bytes_for(options.size);
+  const std::size_t communicator_bytes = Communicator::bytes_for(options.size);
   LOCKSTEP_ASSIGN(
-      const Descriptor room,
-      open_memory(host.pid, host.room, room_bytes));
-  LOCKSTEP_ASSIGN(Mapping memory, Mapping::map(room, room_bytes));
+      const Descriptor communicator,
+      open_memory(host.pid, host.communicator, communicator_bytes));
+  LOCKSTEP_ASSIGN(
+      Mapping memory,
+      Mapping::map(communicator, communicator_bytes));
   for (const Guest& guest : guests) {
     options.processes.emplace_back();
     if (guest.pid != ::getpid()) {
@@ -114,7 +121,8 @@ Result<Shared> enter(
         Mapping::map(heap, Heap::bytes_for_all(), Pages::kWhenUsed));
     shared.heaps.all.push_back(std::move(of_guest));
   }
-  shared.room = std::make_unique<Room>(std::move(memory), std::move(options));
+  shared.communicator =
+      std::make_unique<Communicator>(std::move(memory), std::move(options));
   return shared;
 }
 
@@ -122,7 +130,7 @@ Result<Shared> enter(
 
 Result<Shared> share_memory(
     const internal::ExchangeTexts& exchange,
-    RoomOptions options) {
+    CommunicatorOptions options) {
   Guest self{.host = this_host(), .pid = ::getpid()};
   std::string problem;
   auto heap = Heap::create();
@@ -131,12 +139,12 @@ Result<Shared> share_memory(
   } else {
     problem = heap.error().message;
   }
-  Descriptor room;
+  Descriptor communicator;
   if (options.rank == 0) {
-    auto made = create_segment(Room::bytes_for(options.size));
+    auto made = create_segment(Communicator::bytes_for(options.size));
     if (made) {
-      room = *std::move(made);
-      self.room = room.get();
+      communicator = *std::move(made);
+      self.communicator = communicator.get();
     } else {
       problem = made.error().message;
     }
@@ -150,8 +158,8 @@ Result<Shared> share_memory(
   if (!shared && problem.empty()) {
     problem = shared.error().message;
   }
-  // All have opened the others' handles before anybody goes on, and the room
-  // before rank 0 closes its own.
+  // All have opened the others' handles before anybody goes on, and the
+  // communicator before rank 0 closes its own.
   const auto problems = exchange("shm/entered", problem);
   for (std::size_t rank = 0; rank < problems.size(); ++rank) {
     if (!problems[rank].empty()) {

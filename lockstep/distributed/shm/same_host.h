@@ -6,22 +6,22 @@
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "lockstep/distributed/shm/communicator.h"
 #include "lockstep/distributed/shm/exchange_texts.h"
 #include "lockstep/distributed/shm/heap.h"
-#include "lockstep/distributed/shm/room.h"
 
 namespace lockstep::dist::shm {
 
 /// What ranks of one host share.
 struct Shared {
-  std::unique_ptr<Room> room = {};
+  std::unique_ptr<Communicator> communicator = {};
   Heaps heaps = {};
 };
 
-/// A room and the heaps of all ranks; `options` without the processes.
+/// A communicator and the heaps of all ranks; `options` without the processes.
 /// Errors: kUnavailable, on all ranks alike; those of `exchange`.
 Result<Shared> share_memory(
     const internal::ExchangeTexts& exchange,
-    RoomOptions options);
+    CommunicatorOptions options);
 
 } // namespace lockstep::dist::shm

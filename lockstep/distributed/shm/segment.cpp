@@ -27,7 +27,7 @@ Error refused(std::string_view what) {
 /// `take(file)` makes it as large as it is to be; 0: it has.
 template <class Take>
 Result<Descriptor> create(std::size_t bytes, const Take& take) {
-  Descriptor file(::memfd_create("lockstep", MFD_CLOEXEC));
+  Descriptor file = memory_file("lockstep");
   rlimit largest = {};
   if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && bytes > largest.rlim_cur) {
     errno = EFBIG; // a larger file would be a signal, not an error

@@ -71,16 +71,16 @@ class ShmBackend final : public c10d::Backend {
       std::chrono::milliseconds timeout)
       : Backend(rank, size),
         timeout_(timeout),
-        room_(std::move(shared.room)),
+        communicator_(std::move(shared.communicator)),
         heaps_(std::move(shared.heaps)),
-        place_{.room = *room_, .rank = rank, .size = size} {}
+        place_{.communicator = *communicator_, .rank = rank, .size = size} {}
 
   const std::string getBackendName() const override {
     return "shm";
   }
 
   void abort() override {
-    room_->abort();
+    communicator_->abort();
   }
 
   WorkPtr broadcast(
@@ -113,7 +113,7 @@ class ShmBackend final : public c10d::Backend {
         Elements elements(tensor);
         const Bytes bytes = elements.bytes();
         // Asking where the data lies takes a meeting, as a piece does.
-        if (bytes.size() < shm::Room::kBoxBytes ||
+        if (bytes.size() < shm::Communicator::kBoxBytes ||
             !shm::all_reduce_in_place(place_, heaps_, bytes, join)) {
           shm::all_reduce(place_, bytes, join);
         }
@@ -147,7 +147,7 @@ class ShmBackend final : public c10d::Backend {
 
   WorkPtr barrier(const c10d::BarrierOptions& /*options*/) override {
     begin(Collective::kBarrier, Tensor(), 0);
-    return work({}, [&] { room_->meet(); });
+    return work({}, [&] { communicator_->meet(); });
   }
 
   // Throw at once: nothing is noted of these, and c10d's work with an error in
@@ -227,8 +227,8 @@ class ShmBackend final : public c10d::Backend {
     }
     const auto count = static_cast<std::size_t>(size);
     const std::size_t itemsize = options.dtype().itemsize();
-    const bool is_given =
-        !room_->is_broken() && count <= shm::Heap::bytes_for_all() / itemsize;
+    const bool is_given = !communicator_->is_broken() &&
+                          count <= shm::Heap::bytes_for_all() / itemsize;
     const auto block =
         is_given ? heaps_.own->allocate(count * itemsize) : std::nullopt;
     if (!block) {
@@ -242,7 +242,7 @@ class ShmBackend final : public c10d::Backend {
   }
 
  private:
-  /// Of letters that are no user's.
+  /// Of messages that are no user's.
   static constexpr int kListTag = -1;
 
   /// Counts the calls, also those with wrong arguments: a rank whose call went
@@ -259,13 +259,13 @@ class ShmBackend final : public c10d::Backend {
           static_cast<int>(tensor.scalar_type()),
           static_cast<int>(tensor.layout()));
     }
-    room_->begin(number);
+    communicator_->begin(number);
   }
 
   /// Work that is over: `run` fills the tensors. What goes wrong there breaks
-  /// the room, so that the others do not go on with what this rank has not
-  /// written, and fails the work. The Reducer reads a list of tensors from its
-  /// future.
+  /// the communicator, so that the others do not go on with what this rank has
+  /// not written, and fails the work. The Reducer reads a list of tensors from
+  /// its future.
   template <class Run>
   WorkPtr work(const std::vector<Tensor>& tensors, const Run& run) {
     const at::NoGradGuard no_grad;
@@ -275,7 +275,7 @@ class ShmBackend final : public c10d::Backend {
       run();
       future->markCompleted(c10::IValue(tensors));
     } catch (const std::exception&) {
-      room_->abort();
+      communicator_->abort();
       future->setError(std::current_exception());
     }
     return Work::create_from_future(future);
@@ -299,13 +299,13 @@ class ShmBackend final : public c10d::Backend {
   }
 
   void send_one(const Tensor& tensor, int to, int tag) {
-    room_->send(partner(to, tag), Elements(tensor).bytes());
+    communicator_->send(partner(to, tag), Elements(tensor).bytes());
   }
 
   void receive_one(const Tensor& tensor, int from, int tag) {
     const at::NoGradGuard no_grad;
     Elements elements(tensor);
-    room_->receive(partner(from, tag), elements.bytes());
+    communicator_->receive(partner(from, tag), elements.bytes());
     elements.write_back();
   }
 
@@ -370,7 +370,7 @@ class ShmBackend final : public c10d::Backend {
   }
 
   std::chrono::milliseconds timeout_;
-  std::unique_ptr<shm::Room> room_;
+  std::unique_ptr<shm::Communicator> communicator_;
   shm::Heaps heaps_;
   shm::Place place_;
   std::uint64_t calls_ = 0;

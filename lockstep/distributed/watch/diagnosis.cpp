@@ -67,7 +67,8 @@ std::string left_text(const PeerView& view, const Stuck& stuck) {
 }
 
 std::string other_text(const PeerView& view, const Stuck& /*stuck*/) {
-  const Difference found = view.difference.value_or(Difference());
+  const CollectiveMismatch found =
+      view.difference.value_or(CollectiveMismatch());
   return format(
       "rank {} does something else: its collective {}, here {}",
       view.rank,

@@ -40,7 +40,7 @@ struct PeerView {
   std::uint64_t first_open = 0;
   /// Where it went another way than this rank, now or before. Not known of
   /// other hosts' ranks.
-  std::optional<Difference> difference = {};
+  std::optional<CollectiveMismatch> difference = {};
   /// Why it has given up, if it has. Not known of other hosts' ranks.
   std::optional<Blame> blame = {};
 };

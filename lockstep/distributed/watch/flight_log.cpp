@@ -16,6 +16,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/errno_error.h"
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::dist::internal {
@@ -58,7 +59,7 @@ FlightLog::~FlightLog() {
 
 std::unique_ptr<FlightLog> FlightLog::create() {
   // A file without a name: nothing is left behind, however the ranks end.
-  Descriptor file(::memfd_create("lockstep-collectives", MFD_CLOEXEC));
+  Descriptor file = memory_file("lockstep-collectives");
   if (file && ::ftruncate(file.get(), sizeof(Page)) != 0) {
     file.reset();
   }
@@ -217,7 +218,7 @@ std::optional<FlightEntry> FlightLog::find(
   return std::nullopt;
 }
 
-std::optional<Difference> FlightLog::first_difference(
+std::optional<CollectiveMismatch> FlightLog::first_difference(
     const FlightLog& other,
     std::string_view group) const {
   std::map<std::uint64_t, FlightEntry> own;
@@ -230,7 +231,7 @@ std::optional<Difference> FlightLog::first_difference(
     const auto same = own.find(entry.number);
     if (entry.group.view() == group && same != own.end() &&
         !entry.matches(same->second)) {
-      return Difference{.own = same->second, .other = entry};
+      return CollectiveMismatch{.own = same->second, .other = entry};
     }
   }
   return std::nullopt;

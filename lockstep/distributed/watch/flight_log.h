@@ -67,7 +67,7 @@ struct FlightEntry {
 };
 
 /// What two ranks have begun as the same collective.
-struct Difference {
+struct CollectiveMismatch {
   FlightEntry own = {};
   FlightEntry other = {};
 };
@@ -125,7 +125,7 @@ class FlightLog {
       std::uint64_t number) const;
   /// The first of the group's collectives, among those that both keep, that
   /// are not the same call.
-  [[nodiscard]] std::optional<Difference> first_difference(
+  [[nodiscard]] std::optional<CollectiveMismatch> first_difference(
       const FlightLog& other,
       std::string_view group) const;
   /// Number of the first collective of the group, among those that are kept,

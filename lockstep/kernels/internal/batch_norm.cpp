@@ -57,7 +57,7 @@ bool is_addend(const Call& call) {
 
 // The way through the batch's statistics is ours, and without gradients also
 // that through the running ones.
-bool has_our_way(const Call& call) {
+bool has_our_algorithm(const Call& call) {
   const NormLayer& layer = call.layer;
   if (call.is_training) {
     return call.x.numel() > call.x.size(1); // more than one number a channel
@@ -71,16 +71,16 @@ bool has_our_way(const Call& call) {
 }
 
 // Null where there is none.
-const NormAlgorithm* way_of(const Tensor& x) {
+const NormAlgorithm* algorithm_of(const Tensor& x) {
   return x.is_cpu() ? &cpu_norm() : x.is_cuda() ? &gpu_norm() : nullptr;
 }
 
 // Null: LibTorch's.
-const NormAlgorithm* way_for(const Call& call) {
+const NormAlgorithm* algorithm_for(const Call& call) {
   const Tensor& x = call.x;
-  const NormAlgorithm* const way = way_of(x);
-  if (way == nullptr || x._fw_grad(0).defined() || x.dim() < 2 ||
-      !way->takes(x) || !has_our_way(call) || !is_addend(call)) {
+  const NormAlgorithm* const algorithm = algorithm_of(x);
+  if (algorithm == nullptr || x._fw_grad(0).defined() || x.dim() < 2 ||
+      !algorithm->takes(x) || !has_our_algorithm(call) || !is_addend(call)) {
     return nullptr;
   }
   const NormLayer& layer = call.layer;
@@ -90,7 +90,7 @@ const NormAlgorithm* way_for(const Call& call) {
       return nullptr;
     }
   }
-  return layer.running_mean.defined() == layer.running_var.defined() ? way
+  return layer.running_mean.defined() == layer.running_var.defined() ? algorithm
                                                                      : nullptr;
 }
 
@@ -148,13 +148,13 @@ class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
       const std::optional<Tensor>& bias,
       const std::optional<Tensor>& addend,
       const Call* call,
-      const NormAlgorithm* way) {
+      const NormAlgorithm* algorithm) {
     const NormLayer& layer = call->layer;
     const Tensor addend_there = in_layout_of(x, call->addend);
     const auto [output, parameters] =
         call->is_training
-            ? way->by_batch(x, layer, addend_there, call->has_relu)
-            : way->by_running(x, layer, addend_there, call->has_relu);
+            ? algorithm->by_batch(x, layer, addend_there, call->has_relu)
+            : algorithm->by_running(x, layer, addend_there, call->has_relu);
     context->save_for_backward(
         {x, layer.weight, addend ? output : Tensor(), parameters.rows});
     context->saved_data["has_weight"] = weight.has_value();
@@ -176,12 +176,13 @@ class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
         .output = saved[2],
         .parameters = {.rows = saved[3]},
         .has_relu = context->saved_data["has_relu"].toBool()};
-    NormGradients found =
-        at::GradMode::is_enabled()
-            ? gradients_with_gradients(
-                  inputs,
-                  context->saved_data["eps"].toDouble())
-            : way_of(inputs.x)->gradients(inputs, context->needs_input_grad(0));
+    NormGradients found = at::GradMode::is_enabled()
+                              ? gradients_with_gradients(
+                                    inputs,
+                                    context->saved_data["eps"].toDouble())
+                              : algorithm_of(inputs.x)->gradients(
+                                    inputs,
+                                    context->needs_input_grad(0));
     // Not for tensors that were not there.
     const auto if_set = [&](const char* flag, const Tensor& gradient) {
       return context->saved_data[flag].toBool() ? gradient : Tensor();
@@ -207,8 +208,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
     double momentum,
     double eps,
     bool cudnn_enabled) {
-  Following* const then = Following::take();
-  const auto libtorchs_way = [&] {
+  NormEpilogue* const then = NormEpilogue::take();
+  const auto libtorch_kernel = [&] {
     return at::native::_batch_norm_impl_index(
         input,
         weight,
@@ -232,9 +233,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
       .is_training = training,
       .addend = then == nullptr ? Tensor() : then->addend(),
       .has_relu = then != nullptr};
-  const NormAlgorithm* const way = way_for(call);
-  if (way == nullptr) {
-    return libtorchs_way();
+  const NormAlgorithm* const algorithm = algorithm_for(call);
+  if (algorithm == nullptr) {
+    return libtorch_kernel();
   }
   const auto if_defined = [](const Tensor& tensor) {
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
@@ -246,7 +247,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
       if_defined(call.layer.bias),
       if_defined(call.addend),
       &call,
-      way);
+      algorithm);
   if (then != nullptr) {
     then->set_done();
   }

@@ -28,10 +28,11 @@ Tensor forward(
     const Tensor& bias,
     const KernelSteps& steps) {
   for (const auto& [name, of] : kConvolutionAlgorithms) {
-    const auto way = of(input, weight, steps);
-    if (way && way->is_better(Pass::kForward) && is_bias_of(weight, bias)) {
+    const auto algorithm = of(input, weight, steps);
+    if (algorithm && algorithm->is_better(Pass::kForward) &&
+        is_bias_of(weight, bias)) {
       RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>());
-      return way->forward(bias);
+      return algorithm->forward(bias);
     }
   }
   return {};
@@ -42,19 +43,19 @@ Gradients gradients(const ConvolutionInputs& from, std::array<bool, 3> wanted) {
   Gradients found;
   auto& [of_input, of_weight, of_bias] = found;
   for (const auto& [name, of] : kConvolutionAlgorithms) {
-    const auto way = of(from.input, from.weight, from.steps);
-    if (!way || !way->takes_gradient(from.grad_output)) {
+    const auto algorithm = of(from.input, from.weight, from.steps);
+    if (!algorithm || !algorithm->takes_gradient(from.grad_output)) {
       continue;
     }
     if (wanted[0] && !of_input.defined() &&
-        way->is_better(Pass::kInputGradient)) {
+        algorithm->is_better(Pass::kInputGradient)) {
       RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>());
-      of_input = way->input_gradient(from.grad_output);
+      of_input = algorithm->input_gradient(from.grad_output);
     }
     if (wanted[1] && !of_weight.defined() &&
-        way->is_better(Pass::kWeightGradient)) {
+        algorithm->is_better(Pass::kWeightGradient)) {
       RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>());
-      of_weight = way->weight_gradient(from.grad_output);
+      of_weight = algorithm->weight_gradient(from.grad_output);
       if (wanted[2]) { // which LibTorch's kernel computes with the weight's
         of_bias = at::cpu::sum(from.grad_output, IntArrayRef({0, 2, 3}));
       }
@@ -113,10 +114,10 @@ Gradients convolution_backward(
       .stride = stride,
       .padding = padding,
       .dilation = dilation};
-  const auto libtorchs_way = [&](const Tensor& grad_part,
-                                 const Tensor& input_part,
-                                 const Tensor& weight_part,
-                                 std::array<bool, 3> outputs) {
+  const auto libtorch_kernel = [&](const Tensor& grad_part,
+                                   const Tensor& input_part,
+                                   const Tensor& weight_part,
+                                   std::array<bool, 3> outputs) {
     Gradients found = at::native::convolution_backward(
         grad_part,
         input_part,
@@ -135,7 +136,7 @@ Gradients convolution_backward(
     return found;
   };
   if (transposed || groups != 1) {
-    return libtorchs_way(grad_output, input, weight, wanted);
+    return libtorch_kernel(grad_output, input, weight, wanted);
   }
   const ConvolutionInputs inputs{
       .grad_output = grad_output,
@@ -152,7 +153,7 @@ Gradients convolution_backward(
       wanted[1] && !of_weight.defined(),
       wanted[2] && !of_bias.defined()};
   if (wanted[0] || wanted[1] || wanted[2]) {
-    const auto [i, w, b] = same_bits_gradients(inputs, wanted, libtorchs_way);
+    const auto [i, w, b] = same_bits_gradients(inputs, wanted, libtorch_kernel);
     of_input = wanted[0] ? i : of_input;
     of_weight = wanted[1] ? w : of_weight;
     of_bias = wanted[2] ? b : of_bias;

@@ -12,7 +12,7 @@
 
 namespace lockstep::kernels {
 
-struct ConvolutionWayRow {
+struct ConvolutionAlgorithmRow {
   /// As profilers see it.
   const char* name = nullptr;
   /// Null for a convolution that the way cannot compute.
@@ -22,19 +22,25 @@ struct ConvolutionWayRow {
       const KernelSteps& steps) = nullptr;
 };
 
-template <class Way>
-std::unique_ptr<const ConvolutionAlgorithm> made_way(
+template <class Algorithm>
+std::unique_ptr<const ConvolutionAlgorithm> made_algorithm(
     const at::Tensor& input,
     const at::Tensor& weight,
     const KernelSteps& steps) {
-  const auto way = Way::of(input, weight, steps);
-  return way ? std::make_unique<const Way>(*way) : nullptr;
+  const auto algorithm = Algorithm::of(input, weight, steps);
+  return algorithm ? std::make_unique<const Algorithm>(*algorithm) : nullptr;
 }
 
 /// The first that is better computes; LibTorch's kernel if none is.
 inline constexpr std::array kConvolutionAlgorithms{
-    ConvolutionWayRow{"lockstep::winograd", &made_way<WinogradConvolution>},
-    ConvolutionWayRow{"lockstep::direct", &made_way<DirectConvolution>},
-    ConvolutionWayRow{"lockstep::product", &made_way<ConvolutionProducts>}};
+    ConvolutionAlgorithmRow{
+        "lockstep::winograd",
+        &made_algorithm<WinogradConvolution>},
+    ConvolutionAlgorithmRow{
+        "lockstep::direct",
+        &made_algorithm<DirectConvolution>},
+    ConvolutionAlgorithmRow{
+        "lockstep::product",
+        &made_algorithm<ConvolutionProducts>}};
 
 } // namespace lockstep::kernels

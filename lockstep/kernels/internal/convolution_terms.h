@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/kernels/install.h"
+#include "lockstep/kernels/internal/convolution_times.h"
 
 namespace lockstep::kernels {
 

@@ -337,8 +337,8 @@ class CpuNorm final : public NormAlgorithm {
 } // namespace
 
 const NormAlgorithm& cpu_norm() {
-  static const CpuNorm way;
-  return way;
+  static const CpuNorm algorithm;
+  return algorithm;
 }
 
 } // namespace lockstep::kernels

@@ -330,8 +330,8 @@ class GpuNorm final : public NormAlgorithm {
 } // namespace
 
 const NormAlgorithm& gpu_norm() {
-  static const GpuNorm way;
-  return way;
+  static const GpuNorm algorithm;
+  return algorithm;
 }
 
 std::string gpu_norm_source() {

@@ -52,11 +52,11 @@ bool is_ours(
 
 Tensor weight_gradient(
     const ConvolutionInputs& of,
-    const GradientsFunction& libtorchs_way) {
+    const GradientsFunction& libtorch_kernel) {
   const auto& [grad_output, input, weight, steps] = of;
   const auto of_weight = [&](const Tensor& grads, const Tensor& pixels) {
     return std::get<1>(
-        libtorchs_way(grads, pixels, of.weight, {false, true, false}));
+        libtorch_kernel(grads, pixels, of.weight, {false, true, false}));
   };
   if (weight_products_fit(grad_output, input, weight) &&
       weight_products_are_exact(grad_output, input, weight, steps, of_weight)) {
@@ -71,7 +71,7 @@ Tensor weight_gradient(
   const std::int64_t channels = weight.size(0) / pieces;
   for (std::int64_t begin = 0; begin < weight.size(0); begin += channels) {
     whole.narrow(0, begin, channels)
-        .copy_(std::get<1>(libtorchs_way(
+        .copy_(std::get<1>(libtorch_kernel(
             grad_output.narrow(1, begin, channels),
             input,
             weight.narrow(0, begin, channels),
@@ -124,24 +124,24 @@ std::int64_t weight_gradient_pieces(
 Gradients same_bits_gradients(
     const ConvolutionInputs& of,
     std::array<bool, 3> wanted,
-    const GradientsFunction& libtorchs_way) {
+    const GradientsFunction& libtorch_kernel) {
   const auto [of_input, of_weight, of_bias] = wanted;
   // One number for both directions is allowed, and rare.
   const bool is_simple = of_weight && !of_bias && of.steps.stride.size() == 2 &&
                          of.steps.padding.size() == 2 &&
                          of.steps.dilation.size() == 2;
   if (!is_simple || !is_ours(of.grad_output, of.input, of.weight)) {
-    return libtorchs_way(of.grad_output, of.input, of.weight, wanted);
+    return libtorch_kernel(of.grad_output, of.input, of.weight, wanted);
   }
   Gradients result;
   if (of_input) {
-    result = libtorchs_way(
+    result = libtorch_kernel(
         of.grad_output,
         of.input,
         of.weight,
         {true, false, false});
   }
-  std::get<1>(result) = weight_gradient(of, libtorchs_way);
+  std::get<1>(result) = weight_gradient(of, libtorch_kernel);
   return result;
 }
 

@@ -62,10 +62,10 @@ void clear_dead_taps(
     const at::Tensor& input,
     const KernelSteps& steps);
 
-/// The gradients with the bits of `libtorchs_way`, but sooner.
+/// The gradients with the bits of `libtorch_kernel`, but sooner.
 Gradients same_bits_gradients(
     const ConvolutionInputs& of,
     std::array<bool, 3> wanted,
-    const GradientsFunction& libtorchs_way);
+    const GradientsFunction& libtorch_kernel);
 
 } // namespace lockstep::kernels

@@ -107,7 +107,7 @@ bool weight_products_are_exact(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps,
-    const WeightGradientFunction& libtorchs_way) {
+    const WeightGradientFunction& libtorch_kernel) {
   static Trials trials;
   const Shape shape = shape_of(input, weight, steps);
   if (const auto known = trials.find(shape)) {
@@ -117,7 +117,7 @@ bool weight_products_are_exact(
   const Tensor pixels = waves(input, 1.3);
   const bool is_exact = same_bits(
       weight_products(grads, pixels, weight, steps),
-      libtorchs_way(grads, pixels));
+      libtorch_kernel(grads, pixels));
   trials.add(shape, is_exact);
   return is_exact;
 }

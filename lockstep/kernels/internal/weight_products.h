@@ -40,7 +40,7 @@ at::Tensor weight_products(
 using WeightGradientFunction =
     std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
-/// True if `weight_products` gives the bits of `libtorchs_way` for tensors of
+/// True if `weight_products` gives the bits of `libtorch_kernel` for tensors of
 /// these shapes with the calling thread's number of threads: tried once, on
 /// made-up values, since real ones may be zero. Threads: any; the arguments are
 /// those of a convolution with one group for which `weight_products_fit`.
@@ -49,6 +49,6 @@ bool weight_products_are_exact(
     const at::Tensor& input,
     const at::Tensor& weight,
     const KernelSteps& steps,
-    const WeightGradientFunction& libtorchs_way);
+    const WeightGradientFunction& libtorch_kernel);
 
 } // namespace lockstep::kernels

@@ -77,7 +77,7 @@ struct Step {
   std::vector<Input> inputs = {};
   std::vector<Output> outputs = {};
   std::vector<std::shared_ptr<const Block>> blocks = {};
-  /// Of a norm that is joined with a sum (follow_norms.h): the sum is in place,
+  /// Of a norm that is joined with a sum (join_norms.h): the sum is in place,
   /// and what is added is its first argument.
   bool sums_in_place = false;
   bool adds_to_first = false;
@@ -94,8 +94,8 @@ struct Block {
   std::vector<Input> outputs = {};
   std::size_t slots = 0;
   /// The same for when the process's batch norms take what follows them
-  /// (follow_norms.h); null if nothing does.
-  std::shared_ptr<const Block> followed = {};
+  /// (join_norms.h); null if nothing does.
+  std::shared_ptr<const Block> joined = {};
 };
 
 /// Runs `block`; `inputs` as many as it has.

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/program/internal/follow_norms.h"
+#include "lockstep/program/internal/join_norms.h"
 #include "lockstep/program/internal/numbers.h"
 #include "lockstep/program/internal/operators.h"
 #include "lockstep/program/internal/recurrent.h"
@@ -141,9 +141,9 @@ std::shared_ptr<const Block> BlockCompiler::run() {
   for (const ExportedArgument& output : graph_.outputs) {
     block_.outputs.push_back(input(output, step));
   }
-  if (const auto followed = follow_norms(block_)) {
-    mark_last_uses(*followed);
-    block_.followed = followed;
+  if (const auto joined = join_norms(block_)) {
+    mark_last_uses(*joined);
+    block_.joined = joined;
   }
   mark_last_uses(block_);
   return std::make_shared<const Block>(std::move(block_));

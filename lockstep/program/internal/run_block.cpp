@@ -159,8 +159,8 @@ std::vector<c10::IValue> run_block(
     const Block& block,
     std::vector<c10::IValue> inputs,
     const Machine& machine) {
-  if (block.followed != nullptr && are_norms_followed()) {
-    return run_block(*block.followed, std::move(inputs), machine);
+  if (block.joined != nullptr && norms_take_epilogues()) {
+    return run_block(*block.joined, std::move(inputs), machine);
   }
   Frame frame{.machine = machine};
   frame.values.resize(block.slots);

@@ -7,7 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/internal/prefix_fit.h"
-#include "lockstep/train/loop/group_ways.h"
+#include "lockstep/train/loop/group_layouts.h"
 
 namespace lockstep::train {
 namespace {

@@ -231,7 +231,7 @@ std::string RunIdentity::digests() const {
 bool RunIdentity::has_other_test_data() const {
   return std::ranges::any_of(
       numerics_.differences,
-      [](const Difference& difference) {
+      [](const ChangedField& difference) {
         return difference.field == kTestDigest ||
                difference.field == "max_eval_samples";
       });
@@ -255,10 +255,10 @@ StatePart RunIdentity::part() {
       .if_missing = IfMissing::kWarn};
 }
 
-std::string to_string(const std::vector<Difference>& differences) {
+std::string to_string(const std::vector<ChangedField>& differences) {
   std::vector<std::string> parts;
   parts.reserve(differences.size());
-  for (const Difference& difference : differences) {
+  for (const ChangedField& difference : differences) {
     parts.push_back(format(
         "{}: '{}', now '{}'",
         difference.field,

@@ -22,7 +22,7 @@ namespace lockstep::train {
 bool has_channels_last(const TrainConfig& config);
 
 /// One field that is not as it was.
-struct Difference {
+struct ChangedField {
   std::string field = {};
   std::string saved = {};
   std::string now = {};
@@ -57,11 +57,11 @@ class RunIdentity {
   /// What decides how numbers are computed: versions, kernels, instruction
   /// set, threads, devices, layout, augmentation, loss, sizes of batches. Rates
   /// and other options of the optimizer are those of the checkpoint.
-  [[nodiscard]] const std::vector<Difference>& numerics() const {
+  [[nodiscard]] const std::vector<ChangedField>& numerics() const {
     return numerics_.differences;
   }
   /// What decides which samples come when: data set, files, number, seed.
-  [[nodiscard]] const std::vector<Difference>& order() const {
+  [[nodiscard]] const std::vector<ChangedField>& order() const {
     return order_.differences;
   }
   /// What it was made of.
@@ -80,7 +80,7 @@ class RunIdentity {
     std::vector<std::pair<std::string, std::string>> fields = {};
     /// Those that hold several texts.
     std::vector<std::pair<std::string, std::vector<std::string>>> lists = {};
-    std::vector<Difference> differences = {};
+    std::vector<ChangedField> differences = {};
 
     [[nodiscard]] ckpt::Value save() const;
     void compare(const ckpt::Value* saved);
@@ -92,6 +92,6 @@ class RunIdentity {
 };
 
 /// "threads: 2, now 4; devices: cpu*2, now cpu".
-std::string to_string(const std::vector<Difference>& differences);
+std::string to_string(const std::vector<ChangedField>& differences);
 
 } // namespace lockstep::train

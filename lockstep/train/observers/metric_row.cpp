@@ -67,24 +67,6 @@ Json MetricRow::to_json(std::string_view event) const {
   return line;
 }
 
-std::optional<double> MetricRow::number(std::string_view name) const {
-  const auto found = std::ranges::find(cells_, name, &Cell::name);
-  if (found == cells_.end()) {
-    return std::nullopt;
-  }
-  return std::visit(
-      [](const auto& value) -> std::optional<double> {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_arithmetic_v<T>) {
-          return static_cast<double>(value);
-        } else {
-          LOCKSTEP_CHECK((std::is_same_v<T, std::monostate>));
-          return std::nullopt;
-        }
-      },
-      found->value);
-}
-
 namespace {
 
 // Of what was not measured, an empty cell.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A step or an epoch as a row of named numbers: what tables, JSON lines and
-// event files write, each in its own form.
+// A step or an epoch as a row of named numbers: what tables and JSON lines
+// write, each in its own form.
 //   const MetricRow row = row_of(record);
 //   results.append(row.cells(header)); // "1,938,60000,0.52,..."
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,9 +45,6 @@ class MetricRow {
   [[nodiscard]] std::string cells(std::string_view header) const;
   /// `{"event": event, "step": 51, ...}`, with null for what was not measured.
   [[nodiscard]] Json to_json(std::string_view event) const;
-  /// Nothing if it was not measured. Errors: throws kInternal for a column of
-  /// text.
-  [[nodiscard]] std::optional<double> number(std::string_view name) const;
 
  private:
   std::vector<Cell> cells_;

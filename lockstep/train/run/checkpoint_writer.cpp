@@ -92,18 +92,18 @@ void CheckpointWriter::write(const ckpt::Value& live, CheckpointRecord record) {
   record.path = format("{}/{}", folder_, checkpoint_name(record.step));
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !job_; });
-  if (!record.is_best && owed_) {
+  if (!record.is_best && pending_) {
     // See Note [A best checkpoint that failed].
-    start(lock, std::exchange(owed_, {}));
+    start(lock, std::exchange(pending_, {}));
     changed_.wait(lock, [this] { return !job_; });
-    if (owed_) {
+    if (pending_) {
       Error error = blocked_by(finished_.back());
       finished_.push_back(
           {.record = std::move(record), .status = std::move(error)});
       return;
     }
   }
-  owed_.reset();
+  pending_.reset();
   // The thread sleeps until there is a job: the buffer is ours.
   lock.unlock();
   auto job = std::make_unique<Job>(Job{.record = std::move(record)});
@@ -136,7 +136,7 @@ void CheckpointWriter::do_job(std::unique_lock<std::mutex>& lock) {
   CheckpointOutcome outcome = write_now(*job_);
   lock.lock();
   if (!outcome.status && outcome.record.is_best) {
-    owed_ = std::move(job_);
+    pending_ = std::move(job_);
   }
   finished_.push_back(std::move(outcome));
   job_.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Programs whose batch norms take the addition and the ReLU after them.
-#include "lockstep/program/internal/follow_norms.h"
+#include "lockstep/program/internal/join_norms.h"
 
 #include <map>
 
@@ -62,7 +62,7 @@ struct StepResult {
   int relus = 0;
 };
 
-class FollowNorms : public testing::Test {
+class JoinNorms : public testing::Test {
  protected:
   void SetUp() override {
     kernels::install({.batch_norm = true});
@@ -72,7 +72,7 @@ class FollowNorms : public testing::Test {
   }
 
   static StepResult step(Program net, const at::Tensor& x, bool are_followed) {
-    set_norms_followed(are_followed);
+    set_norms_take_epilogues(are_followed);
     StepResult result;
     const at::Tensor input = x.detach().clone().requires_grad_();
     const CountedRelus counted;
@@ -115,7 +115,7 @@ class FollowNorms : public testing::Test {
   }
 };
 
-TEST_F(FollowNorms, WhereNothingComesBetween) {
+TEST_F(JoinNorms, WhereNothingComesBetween) {
   const test::ScratchDir folder;
   const auto lines = test::python_lines("program_norms.py", {folder.path()});
   ASSERT_GE(lines.size(), 20U);
@@ -132,7 +132,7 @@ TEST_F(FollowNorms, WhereNothingComesBetween) {
   }
 }
 
-TEST_F(FollowNorms, AllOfAResNet) {
+TEST_F(JoinNorms, AllOfAResNet) {
   torch::manual_seed(1);
   const at::Tensor x = torch::randn({4, 3, 32, 32});
   const StepResult plain = step(test::load_net("resnet18"), x, false);
@@ -142,15 +142,15 @@ TEST_F(FollowNorms, AllOfAResNet) {
   EXPECT_THAT(far_from(plain, followed), IsEmpty());
 }
 
-TEST_F(FollowNorms, InEvaluationAsWell) {
+TEST_F(JoinNorms, InEvaluationAsWell) {
   const at::NoGradGuard no_grad;
   torch::manual_seed(1);
   const at::Tensor x = torch::randn({4, 3, 32, 32});
   Program net = test::load_net("resnet18");
   net->eval();
-  set_norms_followed(false);
+  set_norms_take_epilogues(false);
   const at::Tensor plain = net->forward(x);
-  set_norms_followed(true);
+  set_norms_take_epilogues(true);
   const CountedRelus counted;
   EXPECT_TRUE(at::allclose(net->forward(x), plain, 1e-4, 1e-6));
   EXPECT_EQ(relus, 0);

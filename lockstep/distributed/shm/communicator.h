@@ -5,10 +5,10 @@
 // `meet` ends the phase when all have come. Each rank has two boxes that take
 // turns, so one meeting for each phase is enough: who writes into a box has met
 // the others after they read it.
-//   copy(mine, room.own_box());
-//   room.meet();
-//   copy(room.box_of(0), theirs);
-// Two ranks can meet without the others: one sends the other a letter, whose
+//   copy(mine, communicator.own_box());
+//   communicator.meet();
+//   copy(communicator.box_of(0), theirs);
+// Two ranks can meet without the others: one sends the other a message, whose
 // pages go through the box into which the sender does not write meanwhile.
 #pragma once
 
@@ -26,7 +26,7 @@
 namespace lockstep::dist::shm {
 
 /// The other ranks, and how long to wait for them.
-struct RoomOptions {
+struct CommunicatorOptions {
   int rank = 0;
   int size = 1;
   std::chrono::milliseconds timeout = {};
@@ -35,27 +35,27 @@ struct RoomOptions {
   std::vector<Descriptor> processes = {};
 };
 
-/// With whom a rank has a letter, and how long it waits for that rank.
+/// With whom a rank has a message, and how long it waits for that rank.
 struct Partner {
   int rank = 0;
-  /// Letters of other tags are not meant.
+  /// Messages of other tags are not meant.
   int tag = 0;
   std::chrono::milliseconds timeout = {};
 };
 
 /// Threads: one, but for `abort`.
-class Room {
+class Communicator {
  public:
   /// Units: bytes that a rank can write in a phase.
   static constexpr std::size_t kBoxBytes = std::size_t{1} << 20;
   static std::size_t bytes_for(int size);
 
   /// `memory` has `bytes_for(size)` bytes, zeros before the first rank comes.
-  Room(Mapping memory, RoomOptions options);
+  Communicator(Mapping memory, CommunicatorOptions options);
   /// The others see that this rank has left.
-  ~Room();
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
 
   /// The phases that follow are for `call`, a number that is the same on all
   /// ranks for the same call.
@@ -64,13 +64,13 @@ class Room {
   }
   /// Ends the phase. Errors: throws std::runtime_error that names the rank
   /// which has ended, left, not come in time, or come for another call; the
-  /// room is of no use then.
+  /// communicator is of no use then.
   void meet();
-  /// Return when the letter has arrived: the sender waits for the receiver.
-  /// Errors: as `meet`; also if the letter has another size than `bytes`.
+  /// Return when the message has arrived: the sender waits for the receiver.
+  /// Errors: as `meet`; also if the message has another size than `bytes`.
   void send(const Partner& to, std::span<const std::byte> bytes);
   void receive(const Partner& from, std::span<std::byte> bytes);
-  /// Whether a letter comes in time. Errors: as `meet`, of earlier calls only.
+  /// Whether a message comes in time. Errors: as `meet`, of earlier calls only.
   bool expects(const Partner& from);
   /// The thread that waits leaves with an error, and the others see that this
   /// rank has left.
@@ -86,11 +86,11 @@ class Room {
  private:
   struct Mark;
   struct Line;
-  struct Letter;
+  struct Message;
   enum class Cause : std::uint32_t;
 
   [[nodiscard]] Line& line(int rank) const;
-  [[nodiscard]] Letter& letter(int from, int to) const;
+  [[nodiscard]] Message& message(int from, int to) const;
   /// Why the first rank that gave up did so; 0: none has.
   [[nodiscard]] std::uint32_t& reason() const;
   [[nodiscard]] std::byte* box(int rank, std::uint32_t phase) const;
@@ -99,7 +99,7 @@ class Room {
   template <class HasCome>
   [[nodiscard]] Cause
   wait(const Partner& partner, Mark& mark, const HasCome& has_come);
-  [[nodiscard]] Cause wait_for_letter(const Partner& from);
+  [[nodiscard]] Cause wait_for_message(const Partner& from);
   [[nodiscard]] Cause state_of(int rank);
   void check_aborted();
   /// Does nothing without a cause.
@@ -107,7 +107,7 @@ class Room {
   [[noreturn]] void break_off(std::string text);
 
   Mapping memory_;
-  RoomOptions options_;
+  CommunicatorOptions options_;
   std::uint32_t phase_ = 0;
   std::uint64_t call_ = 0;
   std::atomic<bool> is_aborted_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/distributed/shm/room.h"
+#include "lockstep/distributed/shm/communicator.h"
 
 #include <linux/futex.h>
 #include <poll.h>
@@ -39,7 +39,7 @@ void futex(
 } // namespace
 
 /// A number that one rank sets and others wait for.
-struct Room::Mark {
+struct Communicator::Mark {
   std::uint32_t value = 0;
   std::uint32_t sleepers = 0;
 
@@ -74,15 +74,15 @@ struct Room::Mark {
 };
 
 /// What the others see of a rank.
-struct alignas(kCacheLine) Room::Line {
+struct alignas(kCacheLine) Communicator::Line {
   Mark phase = {};
   std::uint32_t has_left = 0;
   /// For which call it is there, in this phase and in the one before.
   std::array<std::uint64_t, 2> calls = {};
 };
 
-/// From one rank to another. Pages count on, from letter to letter.
-struct alignas(kCacheLine) Room::Letter {
+/// From one rank to another. Pages count on, from message to message.
+struct alignas(kCacheLine) Communicator::Message {
   /// The sender sets it last, of what is here.
   Mark sent = {};
   std::uint32_t phase = 0;
@@ -93,7 +93,7 @@ struct alignas(kCacheLine) Room::Letter {
 };
 
 /// kKnown: the first rank that gave up has said why.
-enum class Room::Cause : std::uint32_t {
+enum class Communicator::Cause : std::uint32_t {
   kNone,
   kEnded,
   kLeft,
@@ -102,54 +102,54 @@ enum class Room::Cause : std::uint32_t {
   kKnown
 };
 
-std::size_t Room::bytes_for(int size) {
+std::size_t Communicator::bytes_for(int size) {
   const auto ranks = static_cast<std::size_t>(size);
   return kCacheLine +
-         ranks * (sizeof(Line) + ranks * sizeof(Letter) + 2 * kBoxBytes);
+         ranks * (sizeof(Line) + ranks * sizeof(Message) + 2 * kBoxBytes);
 }
 
-Room::Room(Mapping memory, RoomOptions options)
+Communicator::Communicator(Mapping memory, CommunicatorOptions options)
     : memory_(std::move(memory)), options_(std::move(options)) {}
 
-Room::~Room() {
+Communicator::~Communicator() {
   abort();
 }
 
-void Room::abort() {
+void Communicator::abort() {
   is_aborted_.store(true);
   Line& own = line(options_.rank);
   Word(own.has_left).store(1);
   own.phase.wake();
 }
 
-Room::Line& Room::line(int rank) const {
+Communicator::Line& Communicator::line(int rank) const {
   return reinterpret_cast<Line*>(memory_.data() + kCacheLine)[rank];
 }
 
-Room::Letter& Room::letter(int from, int to) const {
-  return reinterpret_cast<Letter*>(
+Communicator::Message& Communicator::message(int from, int to) const {
+  return reinterpret_cast<Message*>(
       &line(options_.size))[from * options_.size + to];
 }
 
-std::uint32_t& Room::reason() const {
+std::uint32_t& Communicator::reason() const {
   return *reinterpret_cast<std::uint32_t*>(memory_.data());
 }
 
-std::byte* Room::box(int rank, std::uint32_t phase) const {
+std::byte* Communicator::box(int rank, std::uint32_t phase) const {
   const auto index = 2 * static_cast<std::size_t>(rank) + phase % 2;
-  auto* const boxes = reinterpret_cast<std::byte*>(&letter(options_.size, 0));
+  auto* const boxes = reinterpret_cast<std::byte*>(&message(options_.size, 0));
   return boxes + index * kBoxBytes;
 }
 
-std::byte* Room::own_box() const {
+std::byte* Communicator::own_box() const {
   return box(options_.rank, phase_);
 }
 
-const std::byte* Room::box_of(int rank) const {
+const std::byte* Communicator::box_of(int rank) const {
   return box(rank, phase_ - 1);
 }
 
-void Room::meet() {
+void Communicator::meet() {
   check_usable();
   ++phase_;
   line(options_.rank).calls[phase_ % 2] = call_;
@@ -171,59 +171,61 @@ void Room::meet() {
   }
 }
 
-void Room::send(const Partner& to, std::span<const std::byte> bytes) {
+void Communicator::send(const Partner& to, std::span<const std::byte> bytes) {
   check_usable();
-  Letter& letter = this->letter(options_.rank, to.rank);
-  letter.phase = phase_;
-  letter.tag = to.tag;
-  letter.bytes = bytes.size();
+  Message& message = this->message(options_.rank, to.rank);
+  message.phase = phase_;
+  message.tag = to.tag;
+  message.bytes = bytes.size();
   do {
     const auto page = bytes.first(std::min(bytes.size(), kBoxBytes));
     std::ranges::copy(page, own_box());
-    const std::uint32_t number = letter.sent.value + 1;
-    letter.sent.set(number);
-    const auto has_come = [&] { return letter.taken.get() == number; };
-    check(wait(to, letter.taken, has_come), to);
+    const std::uint32_t number = message.sent.value + 1;
+    message.sent.set(number);
+    const auto has_come = [&] { return message.taken.get() == number; };
+    check(wait(to, message.taken, has_come), to);
     bytes = bytes.subspan(page.size());
   } while (!bytes.empty());
 }
 
-void Room::receive(const Partner& from, std::span<std::byte> bytes) {
+void Communicator::receive(const Partner& from, std::span<std::byte> bytes) {
   check_usable();
-  Letter& letter = this->letter(from.rank, options_.rank);
+  Message& message = this->message(from.rank, options_.rank);
   const std::size_t size = bytes.size();
   do {
-    check(wait_for_letter(from), from);
-    if (letter.bytes != size) {
+    check(wait_for_message(from), from);
+    if (message.bytes != size) {
       abort(); // else the sender waits
       break_off(format(
           "rank {} sends {} bytes, expected {}",
           from.rank,
-          letter.bytes,
+          message.bytes,
           size));
     }
     const std::size_t page = std::min(bytes.size(), kBoxBytes);
-    std::copy_n(box(from.rank, letter.phase), page, bytes.data());
-    letter.taken.set(letter.sent.value);
+    std::copy_n(box(from.rank, message.phase), page, bytes.data());
+    message.taken.set(message.sent.value);
     bytes = bytes.subspan(page);
   } while (!bytes.empty());
 }
 
-bool Room::expects(const Partner& from) {
+bool Communicator::expects(const Partner& from) {
   check_usable();
-  return wait_for_letter(from) == Cause::kNone;
+  return wait_for_message(from) == Cause::kNone;
 }
 
-Room::Cause Room::wait_for_letter(const Partner& from) {
-  Letter& letter = this->letter(from.rank, options_.rank);
-  return wait(from, letter.sent, [&] {
-    return letter.sent.get() != letter.taken.value && letter.tag == from.tag;
+Communicator::Cause Communicator::wait_for_message(const Partner& from) {
+  Message& message = this->message(from.rank, options_.rank);
+  return wait(from, message.sent, [&] {
+    return message.sent.get() != message.taken.value && message.tag == from.tag;
   });
 }
 
 template <class HasCome>
-Room::Cause
-Room::wait(const Partner& partner, Mark& mark, const HasCome& has_come) {
+Communicator::Cause Communicator::wait(
+    const Partner& partner,
+    Mark& mark,
+    const HasCome& has_come) {
   if (has_come()) {
     return Cause::kNone;
   }
@@ -250,7 +252,7 @@ Room::wait(const Partner& partner, Mark& mark, const HasCome& has_come) {
   return Cause::kNone;
 }
 
-Room::Cause Room::state_of(int rank) {
+Communicator::Cause Communicator::state_of(int rank) {
   check_aborted();
   if (Word(reason()).load() != 0) {
     return Cause::kKnown;
@@ -264,21 +266,21 @@ Room::Cause Room::state_of(int rank) {
   return process && ::poll(&poll, 1, 0) == 1 ? Cause::kEnded : Cause::kNone;
 }
 
-void Room::check_usable() {
+void Communicator::check_usable() {
   if (!broken_.empty()) {
     throw std::runtime_error(broken_);
   }
   check_aborted();
 }
 
-void Room::check_aborted() {
+void Communicator::check_aborted() {
   if (is_aborted_.load()) {
     break_off("the group was aborted");
   }
 }
 
 // The first reason is that of all ranks.
-void Room::check(Cause cause, const Partner& partner) {
+void Communicator::check(Cause cause, const Partner& partner) {
   if (cause == Cause::kNone) {
     return;
   }
@@ -312,7 +314,7 @@ void Room::check(Cause cause, const Partner& partner) {
   }
 }
 
-void Room::break_off(std::string text) {
+void Communicator::break_off(std::string text) {
   broken_ = std::move(text);
   throw std::runtime_error(broken_);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/loop/group_ways.h"
+#include "lockstep/train/loop/group_layouts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/kernels/internal/convolution_times.h"
+
 #include <algorithm>
 #include <cstring>
 #include <ctime>
@@ -13,7 +15,6 @@
 #include <ATen/ops/convolution_native.h>
 #include <ATen/ops/randn_like.h>
 
-#include "lockstep/kernels/install.h"
 #include "lockstep/kernels/internal/convolution_algorithms.h"
 #include "lockstep/kernels/internal/weight_gradient.h"
 
@@ -27,7 +28,7 @@ constexpr std::array kPasses{
     Pass::kInputGradient,
     Pass::kWeightGradient};
 constexpr std::array<std::int64_t, 2> kNone{0, 0};
-static_assert(kWays.size() == 1 + kConvolutionAlgorithms.size());
+static_assert(kAlgorithms.size() == 1 + kConvolutionAlgorithms.size());
 
 double now(clockid_t clock) {
   timespec time{};
@@ -98,22 +99,24 @@ Tensor compute_exactly(Pass pass, const ConvolutionInputs& of) {
   return {};
 }
 
-Tensor
-compute_by(const ConvolutionAlgorithm& way, Pass pass, const Tensor& grads) {
+Tensor compute_by(
+    const ConvolutionAlgorithm& algorithm,
+    Pass pass,
+    const Tensor& grads) {
   switch (pass) {
     case Pass::kForward:
-      return way.forward({});
+      return algorithm.forward({});
     case Pass::kInputGradient:
-      return way.input_gradient(grads);
+      return algorithm.input_gradient(grads);
     case Pass::kWeightGradient:
-      return way.weight_gradient(grads);
+      return algorithm.weight_gradient(grads);
   }
   return {};
 }
 
-WayTimes
+AlgorithmTimes
 time_pass(Pass pass, const ConvolutionInputs& of, std::int64_t repeats) {
-  WayTimes times{{.way = "exact"}};
+  AlgorithmTimes times{{.algorithm = "exact"}};
   std::vector<std::function<Tensor()>> work{
       [&] { return compute_exactly(pass, of); }};
   for (const auto& [name, make] : kConvolutionAlgorithms) {
@@ -122,9 +125,10 @@ time_pass(Pass pass, const ConvolutionInputs& of, std::int64_t repeats) {
     if (!found) {
       continue;
     }
-    const bool is_first = std::ranges::none_of(times, &WayTime::is_chosen);
+    const bool is_first =
+        std::ranges::none_of(times, &AlgorithmTime::is_chosen);
     times.push_back(
-        {.way = name + std::strlen("lockstep::"),
+        {.algorithm = name + std::strlen("lockstep::"),
          .is_chosen = is_first && found->is_better(pass)});
     work.emplace_back([&, make = make] {
       return compute_by(
@@ -133,7 +137,8 @@ time_pass(Pass pass, const ConvolutionInputs& of, std::int64_t repeats) {
           of.grad_output);
     });
   }
-  times.front().is_chosen = std::ranges::none_of(times, &WayTime::is_chosen);
+  times.front().is_chosen =
+      std::ranges::none_of(times, &AlgorithmTime::is_chosen);
   for (std::size_t i = 0; i < work.size(); ++i) {
     work[i](); // warm
     times[i].seconds = std::numeric_limits<double>::max();
@@ -148,7 +153,7 @@ time_pass(Pass pass, const ConvolutionInputs& of, std::int64_t repeats) {
 
 } // namespace
 
-std::array<WayTimes, 3> time_convolution(
+std::array<AlgorithmTimes, 3> time_convolution(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps,
@@ -160,7 +165,7 @@ std::array<WayTimes, 3> time_convolution(
       .input = input,
       .weight = weight,
       .steps = steps};
-  std::array<WayTimes, 3> times;
+  std::array<AlgorithmTimes, 3> times;
   for (std::size_t i = 0; i < times.size(); ++i) {
     times[i] = time_pass(kPasses[i], of, repeats);
   }

@@ -14,6 +14,6 @@ namespace lockstep::program {
 /// `block` with these steps joined; null if there are none. A norm runs where
 /// its ReLU was, so nothing between the two may change a value in place, and
 /// none but norms may read its statistics. `block`: without marks of last uses.
-std::shared_ptr<Block> follow_norms(const Block& block);
+std::shared_ptr<Block> join_norms(const Block& block);
 
 } // namespace lockstep::program

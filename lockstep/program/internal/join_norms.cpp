@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/program/internal/follow_norms.h"
+#include "lockstep/program/internal/join_norms.h"
 
 #include <algorithm>
 #include <array>
@@ -198,7 +198,7 @@ at::Tensor sum_of(
 }
 
 // An addend that the norm's kernels would not take is added as the graph says.
-void run_followed_norm(const Step& step, Frame& frame) {
+void run_norm_with_epilogue(const Step& step, Frame& frame) {
   torch::jit::Stack& stack = frame.stack;
   stack.clear();
   for (std::size_t i = 0; i < kNormArguments; ++i) {
@@ -211,7 +211,7 @@ void run_followed_norm(const Step& step, Frame& frame) {
   const at::Tensor x = stack.front().toTensor();
   at::Tensor result;
   if (fits_norm(step, addend, x)) {
-    const Following relu(addend);
+    const NormEpilogue relu(addend);
     step.op->callBoxed(stack);
     result = relu.complete(stack.front().toTensor());
   } else {
@@ -224,7 +224,7 @@ void run_followed_norm(const Step& step, Frame& frame) {
 
 Step joined(const Block& block, const Match& match) {
   Step step = block.steps[match.norm];
-  step.run = run_followed_norm;
+  step.run = run_norm_with_epilogue;
   step.outputs = block.steps[match.relu].outputs;
   if (match.add) {
     step.inputs.push_back(match.addend);
@@ -236,7 +236,7 @@ Step joined(const Block& block, const Match& match) {
 
 } // namespace
 
-std::shared_ptr<Block> follow_norms(const Block& block) {
+std::shared_ptr<Block> join_norms(const Block& block) {
   const Matcher matcher(block);
   // By step: the norm that runs there; what runs with another step.
   std::vector<std::optional<Match>> matches(block.steps.size());
@@ -254,18 +254,18 @@ std::shared_ptr<Block> follow_norms(const Block& block) {
   if (!is_any) {
     return nullptr;
   }
-  auto followed = std::make_shared<Block>(Block{
+  auto result = std::make_shared<Block>(Block{
       .inputs = block.inputs,
       .outputs = block.outputs,
       .slots = block.slots});
   for (std::size_t i = 0; i < block.steps.size(); ++i) {
     if (const std::optional<Match>& match = matches[i]) {
-      followed->steps.push_back(joined(block, *match));
+      result->steps.push_back(joined(block, *match));
     } else if (!is_joined[i]) {
-      followed->steps.push_back(block.steps[i]);
+      result->steps.push_back(block.steps[i]);
     }
   }
-  return followed;
+  return result;
 }
 
 } // namespace lockstep::program
