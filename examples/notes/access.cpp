@@ -33,15 +33,14 @@ int main(int argc, char** argv) {
   model->to(model->devices().front());
   std::cout << ls::to_string(*model) << "\n";
   std::cout << model->module()->name << "\n";
-  const auto layers = model->module()->features->named_children();
-  std::cout << ls::to_string(*model->module()->features[0]) << "\n";
-  std::cout << ls::to_string(*layers["conv2"]) << "\n";
+  const auto& features = model->module()->features;
+  std::cout << ls::to_string(*features[0]) << "\n";
+  std::cout << ls::to_string(*features->named_children()["conv2"]) << "\n";
   const auto output = model->forward(torch::ones({4, 1, 12, 12}));
   const auto loss = model->module()->loss(output, output.detach() + 2);
   std::cout << "loss " << loss.item<float>() << "\n";
   // model->loss(output, output) does not compile: it is the module's.
-  for (const auto& parameter : model->named_parameters()) {
-    std::cout << parameter.key() << " "
-              << ls::size_text(parameter.value().sizes()) << "\n";
+  for (const auto& p : model->named_parameters()) {
+    std::cout << p.key() << " " << ls::size_text(p.value().sizes()) << "\n";
   }
 }

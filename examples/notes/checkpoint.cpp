@@ -23,11 +23,10 @@ int main(int argc, char** argv) {
   ls::DataParallel model(ls::make_module<MyModule>(), {.devices = devices});
   model->to(model->devices().front());
   ls::SGD optimizer(*model, {.lr = 0.01, .momentum = 0.9});
-  double best_mIoU = 0;
   const int epoch = 0;
   model->forward(torch::ones({4, 3})).square().mean().backward();
   optimizer.step();
-  best_mIoU = 0.5;
+  double best_mIoU = 0.5;
 
   // The whole state of the training, with the weights of the inner module.
   ls::save(

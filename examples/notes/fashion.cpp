@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
       const auto loss = criterion(model->forward(images), labels);
       loss.backward();
       optimizer.step();
-      total += loss.item<double>() * double(labels.size(0));
+      total += loss.item<double>() * labels.size(0);
     }
     train_losses.push_back(total / count);
   };
@@ -49,16 +49,14 @@ int main(int argc, char** argv) {
     for (auto& [images, targets] : val_loader) {
       const auto labels = targets.to(device);
       const auto output = model->forward(images);
-      const double loss = criterion(output, labels).item<double>();
-      total += loss * double(labels.size(0));
+      total += criterion(output, labels).item<double>() * labels.size(0);
       correct += output.argmax(1).eq(labels).sum().item<double>();
     }
     val_losses.push_back(total / count);
     accuracies.push_back(100 * correct / count);
   };
 
-  const auto all = nn::utils::parameters_to_vector(model->parameters());
-  std::cout << all.numel() << " parameters\n";
+  std::cout << ls::count_parameters(*model) << " parameters\n";
   for (int epoch = 1; epoch <= 3; ++epoch) {
     train();
     val();

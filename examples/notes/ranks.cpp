@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Each process trains on its part: lockstep run --nproc-per-node 2 ranks
-#include <iomanip>
-#include <iostream>
+#include <cstdio>
 
 #include <lockstep/lockstep.h>
 #include <torch/torch.h>
@@ -30,9 +29,8 @@ int main() {
     }
     dist::all_reduce(loss = loss.detach());
     if (dist::get_rank() == 0) {
-      std::cout << "epoch " << epoch << " samples " << sampler.size()
-                << " loss " << std::fixed << std::setprecision(3)
-                << loss.item<double>() << "\n";
+      std::printf("epoch %d samples %d", epoch, int(sampler.size()));
+      std::printf(" loss %.3f\n", loss.item<double>());
     }
   }
   if (dist::get_rank() == 0) {
@@ -44,8 +42,8 @@ int main() {
   ls::load_weights(*net, "weights.pth");
   ls::load_weights(*model, "with_prefix.pth");
   if (dist::get_rank() == 0) {
-    const bool is_equal = torch::equal(net->weight, model->module()->weight);
-    std::cout << (is_equal ? "equal\n" : "\n");
+    std::puts(
+        torch::equal(net->weight, model->module()->weight) ? "equal" : "");
   }
   dist::destroy_process_group();
 }

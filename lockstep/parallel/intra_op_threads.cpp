@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include "lockstep/base/internal/shared_library.h"
 #include "lockstep/parallel/replica_group.h"
 
 namespace lockstep::parallel {
@@ -19,16 +20,11 @@ struct Runtimes {
   bool is_usable = false;
 };
 
-template <class Function>
-void find(Function& function, const char* name) {
-  function = reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));
-}
-
 Runtimes find_runtimes() {
   Runtimes found;
-  find(found.set_openmp, "omp_set_num_threads");
+  find_function(RTLD_DEFAULT, "omp_set_num_threads", found.set_openmp);
   if (at::hasMKL()) {
-    find(found.set_mkl, "MKL_Set_Num_Threads_Local");
+    find_function(RTLD_DEFAULT, "MKL_Set_Num_Threads_Local", found.set_mkl);
   }
   if (found.set_openmp == nullptr ||
       (at::hasMKL() && found.set_mkl == nullptr)) {

@@ -36,6 +36,7 @@
 // held_parts.h.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,6 +59,9 @@ namespace lockstep {
 /// keep of them (layer_text.h); any other module shows its class name and
 /// children.
 std::string to_string(const torch::nn::Module& module);
+
+/// Elements of all parameters, frozen ones too; tied ones count once.
+std::int64_t count_parameters(const torch::nn::Module& module);
 
 /// `repr(str)`: 'a', or "it's" where the text holds a single quote.
 std::string python_repr(std::string_view text);

@@ -249,9 +249,11 @@ class AnyStructure {
   }
   /// Null for a value of another type.
   template <class T>
-  [[nodiscard]] const T* as() const {
+  [[nodiscard]] const T* as() const& {
     return std::any_cast<T>(&value_);
   }
+  template <class T>
+  const T* as() && = delete; // it would point into what is gone
   /// Calls `visit` with each tensor.
   void visit(const Visit& visit) {
     if (!is_empty()) {

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/internal/module_version.h"
+#include "lockstep/tensor/modules.h"
 #include "tests/support/python.h"
 #include "tests/tensor/modules.h"
 
@@ -40,6 +41,13 @@ template <class... Holders>
 std::string versions(const Holders&... modules) {
   return (
       format("{} {}\n", class_name(*modules), state_version(*modules)) + ...);
+}
+
+TEST(CountParameters, CountsTiedOnesOnce) {
+  test::Net net;
+  net.layer->parameters()[0].set_requires_grad(false);
+  EXPECT_EQ(count_parameters(net), 18 + 4 + 6 + 4 + 1);
+  EXPECT_EQ(count_parameters(*torch::nn::ReLU()), 0);
 }
 
 TEST(StateDict, HasPythonsKeysOrderAndVersions) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/base/internal/process.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,10 @@ namespace lockstep {
 Descriptor process_handle(pid_t pid) {
   // glibc 2.36 declares pidfd_open for C alone.
   return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+Descriptor memory_file(const char* name) {
+  return Descriptor(::memfd_create(name, MFD_CLOEXEC));
 }
 
 std::string host_id() {

@@ -16,6 +16,11 @@ namespace lockstep {
 /// if there is no such process (errno).
 Descriptor process_handle(pid_t pid);
 
+/// A file in memory that other processes can be given; it is gone with the last
+/// of its descriptors. `name` is for /proc alone. None where the system has no
+/// such files (errno).
+Descriptor memory_file(const char* name);
+
 /// Equal for processes that see each other: this boot of the machine, and the
 /// container. One word; empty if the system does not say.
 std::string host_id();

@@ -98,8 +98,8 @@ void* load_plugin(std::string_view name) {
 }
 
 void* plugin_symbol(void* plugin, const char* symbol) {
-  void* address = dlsym(plugin, symbol);
-  if (address == nullptr) {
+  void* address = nullptr;
+  if (!find_function(plugin, symbol, address)) {
     raise(
         {.code = ErrorCode::kUnavailable,
          .op = kPluginOp,
