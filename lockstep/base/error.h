@@ -20,6 +20,7 @@
 #include <utility>
 #include <variant>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// The class of an error. Decides the exit code of a program.
@@ -279,3 +280,4 @@ using Status = Result<void>;
   }                                                               \
   declaration = *std::move(result)
 // NOLINTEND(bugprone-macro-parentheses)
+#pragma GCC visibility pop

@@ -16,6 +16,7 @@
 
 #include "lockstep/base/error.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 using ByteSpan = std::span<const std::byte>;
@@ -202,3 +203,4 @@ std::string parent_directory(const std::string& path);
 std::string base_name(const std::string& path);
 
 } // namespace lockstep
+#pragma GCC visibility pop

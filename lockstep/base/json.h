@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// A JSON value, built from the outside in or the inside out.
@@ -91,3 +92,4 @@ class Json {
 std::string json_quote(std::string_view text);
 
 } // namespace lockstep
+#pragma GCC visibility pop

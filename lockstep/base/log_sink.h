@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// How much a message matters.
@@ -29,3 +30,4 @@ class LogSink {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

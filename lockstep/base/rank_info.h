@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// The place of a process in a run.
@@ -43,3 +44,4 @@ Result<RankInfo> job_rank();
 void set_default_group(std::optional<RankInfo> rank_and_size);
 
 } // namespace lockstep
+#pragma GCC visibility pop

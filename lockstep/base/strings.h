@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// One argument of `format`. Holds views: use it only within the call.
@@ -201,3 +202,4 @@ std::string nearest(
     std::span<const std::string> candidates);
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Semantic version, `MAJOR.MINOR.PATCH`.
@@ -18,3 +19,4 @@ inline constexpr std::string_view kCompiler = "GCC " __VERSION__;
 #endif
 
 } // namespace lockstep
+#pragma GCC visibility pop

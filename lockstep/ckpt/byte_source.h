@@ -15,6 +15,7 @@
 
 #include "lockstep/base/fs.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// A finite run of bytes. Threads: `view` may run concurrently with different
@@ -73,3 +74,4 @@ Result<std::shared_ptr<ByteSource>> open_source(
     FileSystem& fs = real_fs());
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

@@ -20,6 +20,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// A name that a pickle mentions, whether or not it is used.
@@ -249,3 +250,4 @@ struct SaveOptions {
 };
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

@@ -24,6 +24,7 @@
 
 #include "lockstep/ckpt/entry.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 namespace internal {
 
@@ -255,3 +256,4 @@ struct ToValue<std::complex<T>> {
 };
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

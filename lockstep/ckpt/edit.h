@@ -20,6 +20,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 // Finds the model's weights in what a file holds: a bare state_dict, or a
@@ -368,3 +369,4 @@ Status rewrite(
     FileSystem& fs = real_fs());
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

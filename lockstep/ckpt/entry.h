@@ -20,6 +20,7 @@
 
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// How a value becomes a T: `static T get(const Entry&)`. convert.h has the
@@ -174,3 +175,4 @@ T Value::to() const {
 }
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

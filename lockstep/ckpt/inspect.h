@@ -18,6 +18,7 @@
 #include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 // What one screen should say about a checkpoint. Reads no tensor bytes.
@@ -355,3 +356,4 @@ Result<SalvageReport> salvage(
     FileSystem& fs = real_fs());
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

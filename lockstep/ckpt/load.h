@@ -15,6 +15,7 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// Opens `path`, whatever it is called; the bytes decide.
@@ -51,3 +52,4 @@ Status save(
 Status export_npy(const Tensor& tensor, const BlockVisitor& visit);
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

@@ -15,6 +15,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/ckpt/edit.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// A weight without its bytes. Shape: `sizes`, one entry per dimension.
@@ -84,3 +85,4 @@ Result<Edited> rename_by_position(
 std::string leftovers_text(const PositionMatch& match);
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 // Whole models in a file: which class was saved, what wraps it, and for which
@@ -143,3 +144,4 @@ Result<std::vector<ClassSource>> class_sources(
     const std::shared_ptr<ByteSource>& source);
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

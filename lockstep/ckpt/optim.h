@@ -14,6 +14,7 @@
 
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// A converted state.
@@ -54,3 +55,4 @@ Result<OptimState> optim_to_cpp(
 Result<OptimState> optim_to_python(const Value& archive);
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

@@ -9,6 +9,7 @@
 #include "lockstep/base/json.h"
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// How much of a value is printed.
@@ -50,3 +51,4 @@ Json tensor_json(const Tensor& tensor);
 Result<Json> to_json(const Value& value);
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

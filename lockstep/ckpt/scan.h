@@ -16,6 +16,7 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// What a scan says of a file.
@@ -112,3 +113,4 @@ Result<std::vector<ScanReport>> scan_path(
 Verdict worst(const std::vector<ScanReport>& reports);
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

@@ -18,6 +18,7 @@
 
 #include "lockstep/base/fs.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 // Element types of tensors in checkpoint files, as one table.
@@ -299,3 +300,4 @@ Result<TensorStats> tensor_stats(
     std::uint64_t max_elements = 16'000'000);
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

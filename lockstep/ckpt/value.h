@@ -24,10 +24,10 @@
 #include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/value_parts.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
-/// Key and value in file order. Keys are mostly strings, optimizer state uses
-/// integers.
+/// Key and value in file order. Most keys are strings, optimizers' integers.
 using Item = std::pair<Value, Value>;
 
 class Entry;
@@ -397,3 +397,4 @@ decltype(auto) Value::visit(Visitor&& visitor) const {
 /// As for `Checkpoint`.
 template <>
 inline constexpr bool lockstep::kNamesResult<lockstep::ckpt::Value> = true;
+#pragma GCC visibility pop

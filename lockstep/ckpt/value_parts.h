@@ -18,6 +18,7 @@
 
 #include "lockstep/ckpt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 /// A number's type: no bool and no character.
@@ -187,3 +188,4 @@ class Copy : public std::optional<T> {
 };
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

@@ -11,6 +11,7 @@
 
 #include "lockstep/ckpt/load.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 // Checks every byte of a checkpoint: CRCs, bounds, layout, alignment. Goes on
@@ -114,3 +115,4 @@ std::string digest_text(std::span<const DigestRow> rows);
 Result<std::string> digest(const Value& root, const Limits& limits = {});
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

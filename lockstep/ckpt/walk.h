@@ -17,6 +17,7 @@
 
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 
 // Walking a value tree: by name, as a dotted path leads through it, or node by
@@ -61,16 +62,14 @@ Value& child_at(const Value& value, std::size_t index);
 /// Name of a dict key inside a dotted path: Python's `str(key)`.
 std::string key_text(const Value& key);
 
-/// Non-negative or negative integers of a tuple, list or `Size`; nothing if an
-/// element is not an int (bool does not count as one).
+/// Integers of a tuple, list or `Size`; nothing if one is no int, or a bool.
 std::optional<std::vector<std::int64_t>> integers_of(const Value& value);
 
 /// True if `value` is a whole `torch.nn.Module`: an object whose state is a
 /// dict with `_modules`.
 bool is_module(const Value& value);
 
-/// The attributes of an object of a TorchScript program; null for any other
-/// value.
+/// The attributes of an object of a TorchScript program, else null.
 const Dict* script_attributes(const Value& value);
 
 /// What a module registers, in the order of its state_dict.
@@ -398,3 +397,4 @@ Result<FlatState> flatten(const Value& root);
 Status check_not_shared(const FlatState& flat, const std::string& hint);
 
 } // namespace lockstep::ckpt
+#pragma GCC visibility pop

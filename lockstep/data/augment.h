@@ -19,6 +19,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/images.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 namespace internal {
@@ -169,3 +170,4 @@ void write_png(
     FileSystem& fs = real_fs());
 
 } // namespace lockstep
+#pragma GCC visibility pop

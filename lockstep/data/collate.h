@@ -32,6 +32,7 @@
 
 #include "lockstep/tensor/structure.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// How samples of type `T` become one batch; specialise it for a type of one's
@@ -302,3 +303,4 @@ struct Collate {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

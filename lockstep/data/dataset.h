@@ -27,6 +27,7 @@
 #include "lockstep/data/samplers.h"
 #include "lockstep/tensor/structure_base.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 struct LoaderOptions;
 } // namespace lockstep
@@ -290,3 +291,4 @@ class RandomDataset : public Dataset {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 
 #include "lockstep/base/fs.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Pixels of one channel to floats, (x / 255 - mean) / std with a rounding
@@ -187,3 +188,4 @@ Image read_image(
 bool has_image_ending(std::string_view name);
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -25,6 +25,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/samplers.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// The order of the samples in each epoch: what a sampler, or a function of the
@@ -318,3 +319,4 @@ template <class D>
 Loader(std::shared_ptr<D>, LoaderOptions) -> Loader<typename D::BatchType>;
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -34,6 +34,7 @@
 #include "lockstep/data/collate.h"
 #include "lockstep/data/dataset.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Samples that a function gives.
@@ -354,3 +355,4 @@ auto subset(std::shared_ptr<D> data, Indices&& indices) {
 }
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -29,6 +29,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/images.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 namespace internal {
@@ -337,3 +338,4 @@ std::string dataset_in(
 std::string dataset_at(const std::string& path);
 
 } // namespace lockstep
+#pragma GCC visibility pop

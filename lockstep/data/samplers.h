@@ -27,6 +27,7 @@
 #include <optional>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Numbers of samples, batch by batch.
@@ -135,3 +136,4 @@ class WeightedRandomSampler {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// For operations of this thread on devices of one type, and of the replicas
@@ -37,3 +38,4 @@ class Autocast {
 bool is_bfloat16_fast(c10::DeviceType device);
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 
 #include <c10/core/Device.h>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// A recording of what a function queues on one device.
@@ -49,3 +50,4 @@ class DeviceGraph {
 std::unique_ptr<DeviceGraph> make_device_graph(c10::Device device);
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -23,6 +23,7 @@
 
 #include <c10/core/Device.h>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// The devices that `spec` names, in its order. A bare "cuda" or "sim" means
@@ -96,3 +97,4 @@ DefaultDevice default_device(const DefaultDeviceOptions& options = {});
 std::string unused_accelerator_text(std::string_view type);
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// What one simulated device has done. Times and counts since the start or the
@@ -106,3 +107,4 @@ void fail_sim_device(std::int32_t device, std::uint64_t operation);
 void check_sim_streams(bool is_on);
 
 } // namespace lockstep
+#pragma GCC visibility pop

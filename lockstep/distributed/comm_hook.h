@@ -32,6 +32,7 @@
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/tensor/state_dict.h"
 
+#pragma GCC visibility push(default)
 namespace c10d {
 class GradBucket;
 } // namespace c10d
@@ -200,3 +201,4 @@ class PowerSGDState {
 CommHook power_sgd_hook(std::shared_ptr<PowerSGDState> state);
 
 } // namespace lockstep::dist
+#pragma GCC visibility pop

@@ -41,6 +41,7 @@
 #include "lockstep/tensor/out_arguments.h"
 #include "lockstep/tensor/structure.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Which parameters are averaged together, bucket by bucket, in the order in
@@ -341,3 +342,4 @@ std::int64_t convert_sync_batchnorm(
 void uninstall_sync_batchnorm();
 
 } // namespace lockstep
+#pragma GCC visibility pop

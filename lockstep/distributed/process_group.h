@@ -29,6 +29,7 @@
 #include "lockstep/base/rank_info.h"
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::dist {
 
 /// How the processes find each other.
@@ -230,3 +231,4 @@ void barrier();
     int src = 0);
 
 } // namespace lockstep::dist
+#pragma GCC visibility pop

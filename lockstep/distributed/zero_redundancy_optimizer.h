@@ -20,6 +20,7 @@
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/torch_optimizer.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 class TwoSidedGroups;
@@ -98,3 +99,4 @@ class ZeroRedundancyOptimizer final : public Optimizer {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

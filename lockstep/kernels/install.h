@@ -12,6 +12,7 @@
 // what is asked for beyond throws kUnavailable.
 #pragma once
 
+#pragma GCC visibility push(default)
 namespace lockstep::kernels {
 
 struct InstallOptions {
@@ -42,3 +43,4 @@ void install(const InstallOptions& options = {});
 void uninstall();
 
 } // namespace lockstep::kernels
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 
 #include <exception>
 
+#pragma GCC visibility push(default)
 namespace lockstep::launch {
 
 /// Name of the file in a rank's folder, as torchrun's.
@@ -33,3 +34,4 @@ void install_error_file();
 void write_error_file(const std::exception& error);
 
 } // namespace lockstep::launch
+#pragma GCC visibility pop

@@ -18,6 +18,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Which of two values is better.
@@ -275,3 +276,4 @@ std::unique_ptr<Metric> make_metric(
 std::vector<std::string> metric_names(MetricTask task);
 
 } // namespace lockstep
+#pragma GCC visibility pop

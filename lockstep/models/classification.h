@@ -23,6 +23,7 @@
 
 #include "lockstep/models/model.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Shape of one residual block.
@@ -267,3 +268,4 @@ class MLP : public Composite<MLP, Model> {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

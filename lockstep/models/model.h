@@ -20,6 +20,7 @@
 
 #include "lockstep/tensor/modules.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// What a model is adapted to: its ends.
@@ -130,3 +131,4 @@ ImageSizes image_sizes(std::string_view model);
 std::vector<std::string> model_names();
 
 } // namespace lockstep
+#pragma GCC visibility pop

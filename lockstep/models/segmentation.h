@@ -33,6 +33,7 @@
 #include "lockstep/models/classification.h"
 #include "lockstep/models/model.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// A ResNet up to its fourth layer, under torchvision's class name.
@@ -272,3 +273,4 @@ std::shared_ptr<DeepLabV3> deeplabv3_resnet101(
     const ModelOptions& options = {.num_classes = 21});
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -20,6 +20,7 @@
 
 #include "lockstep/models/model.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Two 3x3 convolutions, each with a batch norm and a ReLU.
@@ -148,3 +149,4 @@ std::shared_ptr<UNet> unet_small(
     const ModelOptions& options = {.num_classes = 2});
 
 } // namespace lockstep
+#pragma GCC visibility pop

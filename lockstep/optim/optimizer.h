@@ -38,6 +38,7 @@
 
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace torch::nn {
 class Module;
 } // namespace torch::nn
@@ -337,3 +338,4 @@ class OptimizerBase : public Optimizer {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

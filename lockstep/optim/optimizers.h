@@ -18,6 +18,7 @@
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/scheduler.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Options of SGD; a parameter group may replace any of them by name.
@@ -193,3 +194,4 @@ std::unique_ptr<Scheduler> make_scheduler(
 std::string saved_scheduler(const ckpt::Value& state);
 
 } // namespace lockstep
+#pragma GCC visibility pop

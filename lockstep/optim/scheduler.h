@@ -12,6 +12,7 @@
 
 #include "lockstep/optim/optimizer.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Sets `lr` of each parameter group, step by step. Groups keep the first
@@ -332,3 +333,4 @@ class MultiplicativeLR final : public Scheduler {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

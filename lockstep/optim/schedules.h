@@ -31,6 +31,7 @@
 
 #include "lockstep/optim/scheduler.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 struct OneCycleLROptions {
@@ -365,3 +366,4 @@ class ChainedScheduler final : public ComposedScheduler {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -21,6 +21,7 @@
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/tensor/checkpoint.h"
 
+#pragma GCC visibility push(default)
 namespace torch::optim {
 class Optimizer;
 } // namespace torch::optim
@@ -107,3 +108,4 @@ void set_options(
     const std::vector<ParamGroup>& groups);
 
 } // namespace lockstep
+#pragma GCC visibility pop

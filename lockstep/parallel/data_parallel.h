@@ -39,6 +39,7 @@
 #include "lockstep/tensor/out_arguments.h"
 #include "lockstep/tensor/structure.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// What `DataParallelBase::share_threads` lends, until its end. Of several, the
@@ -342,3 +343,4 @@ class DataParallelOptimizer {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

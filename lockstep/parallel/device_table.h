@@ -18,6 +18,7 @@
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/replica_group.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// One device. Units: bytes; for copies, per step.
@@ -65,3 +66,4 @@ class DeviceMeter {
 std::string to_text(const DeviceTable& table);
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -30,6 +30,7 @@
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/structure.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::parallel {
 
 /// One list per device used: chunks of each input along `dim`, on that device.
@@ -206,3 +207,4 @@ auto data_parallel(
 }
 
 } // namespace lockstep::parallel
+#pragma GCC visibility pop

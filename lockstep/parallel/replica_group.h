@@ -29,6 +29,7 @@
 #include "lockstep/tensor/make_module.h"
 #include "lockstep/tensor/out_arguments.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// What the caller sees when a replica throws: PyTorch's first line, then the
@@ -284,3 +285,4 @@ class ReplicaGroup {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

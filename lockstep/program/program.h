@@ -41,6 +41,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/tensor/structure.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// One value. Copies are of their own, but for the memory of tensors.
@@ -312,3 +313,4 @@ inline void save_program(const Program& net, const std::string& path) {
 }
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -26,6 +26,7 @@
 
 #include "lockstep/tensor/structure.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::structure {
 
 template <class F>
@@ -188,3 +189,4 @@ class Values {
 };
 
 } // namespace lockstep::structure
+#pragma GCC visibility pop

@@ -44,6 +44,7 @@
 #include "lockstep/ckpt/value.h"
 #include "lockstep/tensor/state_dict.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// A rule from the device tag in a file ("cpu", "cuda:1") to a device.
@@ -325,3 +326,4 @@ LoadReport load_fitting(
     const LoadWeightsOptions& options = {});
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -38,6 +38,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 // What takes a module in any form: a holder, a shared_ptr, or an object that
@@ -231,3 +232,4 @@ auto make_module(Args&&... args) {
 }
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -52,6 +52,7 @@
 #include <c10/util/ArrayRef.h>
 #include <torch/nn/module.h>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// PyTorch 2.13's `repr(module)`: class name, options, children indented by
@@ -193,3 +194,4 @@ std::optional<ModuleCopy> copy_constructed_by(
     const torch::nn::Module& module);
 
 } // namespace lockstep
+#pragma GCC visibility pop

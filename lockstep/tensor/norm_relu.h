@@ -17,6 +17,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Whether the process's batch norms take what follows them. Threads: any.
@@ -71,3 +72,4 @@ batch_norm_add_relu(Layer& layer, const at::Tensor& x, Addend addend) {
 }
 
 } // namespace lockstep
+#pragma GCC visibility pop

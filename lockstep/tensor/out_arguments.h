@@ -35,6 +35,7 @@
 #include "lockstep/tensor/argument_values.h"
 #include "lockstep/tensor/structure.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::structure {
 
 /// What one call returned: tensors, and their structure in words.
@@ -364,3 +365,4 @@ class CallerArguments {
 };
 
 } // namespace lockstep::structure
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Shape: [5056] uint8, a copy.
@@ -30,3 +31,4 @@ class RngStateGuard {
 };
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -28,6 +28,7 @@
 #include "lockstep/ckpt/convert.h"
 #include "lockstep/ckpt/value.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Which tensors may differ between what is loaded and the module, by name or
@@ -263,3 +264,4 @@ LooseStateDict to_loose_state_dict(const ckpt::Value& value);
 std::string python_class(const ckpt::Value& value);
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -34,6 +34,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/structure_base.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// Tensors of any structure, one after the other.
@@ -292,3 +293,4 @@ T rebuild(T like, const TensorList& tensors) {
 
 } // namespace structure
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -30,6 +30,7 @@
 
 #include "lockstep/base/strings.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep {
 
 /// A type without tensors inside, or whose tensors are nobody's business: each
@@ -304,3 +305,4 @@ structure::Whole<std::decay_t<T>> as_is(T&& value) {
 }
 
 } // namespace lockstep
+#pragma GCC visibility pop

@@ -55,6 +55,7 @@
 #include "lockstep/train/observer.h"
 #include "lockstep/train/settings/config.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 /// Memory for a copy of a run's state, kept from one checkpoint to the next, so
@@ -249,3 +250,4 @@ std::optional<FoundCheckpoint> find_checkpoint(
     FileSystem& fs = real_fs());
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

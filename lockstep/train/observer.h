@@ -15,6 +15,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/metrics/metric.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 /// How long something took. Units: seconds.
@@ -248,3 +249,4 @@ class Observer {
 using Observers = std::vector<std::shared_ptr<Observer>>;
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/strategy.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 /// The parts of a run. A program gives a model and data: its own, or those that
@@ -80,3 +81,4 @@ TrainConfig with_own_names(TrainConfig config, const OwnParts& own);
 void check_parts(const TrainConfig& config, const OwnParts& own);
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

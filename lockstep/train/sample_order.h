@@ -10,6 +10,7 @@
 
 #include "lockstep/distributed/process_group.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 struct SampleOrderOptions {
@@ -36,3 +37,4 @@ std::vector<std::int64_t> sample_order(
     const dist::ProcessGroup& group = {});
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include "lockstep/ckpt/value.h"
 #include "lockstep/tensor/state_dict.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 /// What a checkpoint means that lacks a part.
@@ -73,3 +74,4 @@ class RunState {
 };
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include "lockstep/train/state_part.h"
 #include "lockstep/train/strategy.h"
 
+#pragma GCC visibility push(default)
 namespace torch::optim {
 class Optimizer;
 } // namespace torch::optim
@@ -50,3 +51,4 @@ StatePart generator_part(
 StatePart bucket_part(Strategy& strategy);
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

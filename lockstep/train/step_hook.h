@@ -22,6 +22,7 @@
 #include "lockstep/train/observer.h"
 #include "lockstep/train/state_part.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 /// Where a run stands. Ownership: borrows.
@@ -90,3 +91,4 @@ class StepHook {
 using StepHooks = std::vector<std::shared_ptr<StepHook>>;
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

@@ -30,6 +30,7 @@
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/task.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 class StepGraphs;
@@ -359,3 +360,4 @@ class AnyModel {
 };
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

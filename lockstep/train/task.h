@@ -36,6 +36,7 @@
 #include "lockstep/metrics/metric.h"
 #include "lockstep/train/observer.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 /// What is measured of a batch.
@@ -305,3 +306,4 @@ Task task_for(
     const std::vector<double>& class_weights = {});
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

@@ -25,6 +25,7 @@
 #include "lockstep/train/state_part.h"
 #include "lockstep/train/step_hook.h"
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 class TrainingRun;
@@ -146,3 +147,4 @@ OwnParts named_parts(
 OwnParts named_data(const TrainConfig& settings);
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

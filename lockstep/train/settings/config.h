@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace lockstep::train {
 
 /// What the run's files call a part of a program's own: this, and its class.
@@ -300,3 +301,4 @@ std::string settings_table(
     const SettingSources& sources);
 
 } // namespace lockstep::train
+#pragma GCC visibility pop

@@ -33,11 +33,12 @@ class FolderFacts {
     std::vector<Warning> missing = {};
   };
 
+  // Hidden: a public header names the class, which would show its functions.
   /// `read` is called for a folder that is new.
-  const std::vector<Index>& indices(
+  [[gnu::visibility("hidden")]] const std::vector<Index>& indices(
       const std::string& folder,
       const std::function<std::vector<Index>()>& read);
-  const Pieces& pieces(
+  [[gnu::visibility("hidden")]] const Pieces& pieces(
       const std::string& folder,
       const std::function<Pieces()>& read);
 
