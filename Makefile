@@ -1,23 +1,28 @@
-# Each target calls one script; see scripts/.
-.PHONY: setup build demo test lint bench fuzz timings format clean
+# Each target calls one script or two; see scripts/. Only `setup` installs anything
+# (with sudo, and pip into .venv), for demo, test, lint, bench, fuzz and timings.
+.PHONY: setup build demo test lint bench fuzz timings packages format clean
 
 setup:
 	@scripts/setup.sh
-build: setup
+build:
 	@scripts/build.sh release
 demo: setup
 	@scripts/build.sh release lockstep lockstep-train
 	@scripts/demo.sh
-test: build
+test: setup
+	@scripts/build.sh release
 	@scripts/test.sh
 lint: setup
 	@scripts/lint.sh
-bench: build
+bench: setup
+	@scripts/build.sh release
 	@scripts/bench.sh
 fuzz: setup
 	@scripts/fuzz.sh
 timings: setup
 	@scripts/timings.sh
+packages:
+	@scripts/packages.sh
 format:
 	@scripts/format.sh
 clean:

@@ -1,17 +1,28 @@
-# Install rules. Component `ckpt` is the part without LibTorch (libraries `base`
-# and `ckpt`, their headers, the program `lockstep`), and the package that
-# find_package reads; component `torch` is everything else:
+# Install rules. Component `ckpt` is the part without LibTorch (the checkpoint
+# library, its headers, the program `lockstep`), and the package that find_package
+# and pkg-config read; component `torch` is everything else:
 #   cmake --install build/core --component ckpt --prefix PREFIX
 #   cmake --install build/release --prefix PREFIX
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(_package "${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep")
 # Not where find_package looks: the build folder is no package.
 set(_made "${PROJECT_BINARY_DIR}/package")
 set_target_properties(lockstep_options PROPERTIES EXPORT_NAME options)
-install(TARGETS lockstep_options lockstep_base lockstep_ckpt
+if(BUILD_SHARED_LIBS)
+  set(_libraries lockstep_ckpt_shared)
+  set(LOCKSTEP_PC_LIBS "-llockstep-ckpt")
+  set(LOCKSTEP_PC_REQUIRES "")
+  set(LOCKSTEP_CKPT_NEEDS "")
+else()
+  set(_libraries lockstep_base lockstep_ckpt)
+  set(LOCKSTEP_PC_LIBS "-llockstep_ckpt -llockstep_base")
+  set(LOCKSTEP_PC_REQUIRES "libdeflate, nettle, libpcre2-8")
+  set(LOCKSTEP_CKPT_NEEDS "libdeflate;Nettle;PCRE2")
+endif()
+install(TARGETS lockstep_options ${_libraries}
   EXPORT LockstepTargets
+  LIBRARY COMPONENT ckpt
   ARCHIVE COMPONENT ckpt
   FILE_SET HEADERS COMPONENT ckpt)
 if(TARGET lockstep)
@@ -28,44 +39,22 @@ configure_package_config_file(
 write_basic_package_version_file(
   "${_made}/LockstepConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
-# Debian's libraries come without CMake files: the package brings the modules.
-install(FILES
-  "${_made}/LockstepConfig.cmake"
-  "${_made}/LockstepConfigVersion.cmake"
-  "${CMAKE_CURRENT_LIST_DIR}/FindNettle.cmake"
-  "${CMAKE_CURRENT_LIST_DIR}/FindPCRE2.cmake"
-  "${CMAKE_CURRENT_LIST_DIR}/Findlibdeflate.cmake"
+install(FILES "${_made}/LockstepConfig.cmake" "${_made}/LockstepConfigVersion.cmake"
   DESTINATION "${_package}" COMPONENT ckpt)
-if(NOT LOCKSTEP_WITH_TORCH)
-  return()
+# Debian's libraries come without CMake files: the package brings the modules.
+foreach(_module IN LISTS LOCKSTEP_CKPT_NEEDS)
+  install(FILES "${CMAKE_CURRENT_LIST_DIR}/Find${_module}.cmake"
+    DESTINATION "${_package}" COMPONENT ckpt)
+endforeach()
+
+# Paths in it start from the file itself, so that the prefix can move.
+set(_pkgconfig "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")
+file(RELATIVE_PATH LOCKSTEP_PC_PREFIX "${_pkgconfig}" "${CMAKE_INSTALL_PREFIX}")
+file(RELATIVE_PATH LOCKSTEP_PC_INCLUDE "${_pkgconfig}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+configure_file("${CMAKE_CURRENT_LIST_DIR}/lockstep-ckpt.pc.in"
+  "${_made}/lockstep-ckpt.pc" @ONLY)
+install(FILES "${_made}/lockstep-ckpt.pc"
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT ckpt)
+if(LOCKSTEP_WITH_TORCH)
+  include(LockstepInstallTorch)
 endif()
-
-get_property(_libraries GLOBAL PROPERTY LOCKSTEP_TORCH_LIBRARIES)
-install(TARGETS ${_libraries} lockstep_report lockstep_launch lockstep_settings lockstep_lockstep
-  EXPORT LockstepTorchTargets
-  ARCHIVE COMPONENT torch
-  FILE_SET HEADERS COMPONENT torch)
-install(EXPORT LockstepTorchTargets
-  NAMESPACE lockstep:: DESTINATION "${_package}" COMPONENT torch)
-
-# Where programs look for the plugin: lib/lockstep beside bin.
-install(TARGETS lockstep_sim LIBRARY DESTINATION lib/lockstep COMPONENT torch)
-set(_with_rpath lockstep_sim)
-if(TARGET lockstep-train)
-  install(TARGETS lockstep-train RUNTIME COMPONENT torch)
-  list(APPEND _with_rpath lockstep-train)
-endif()
-# LibTorch stays where it is, and nothing of the build folder is left.
-set_target_properties(${_with_rpath} PROPERTIES
-  INSTALL_RPATH "${LibTorch_ROOT}/lib" INSTALL_REMOVE_ENVIRONMENT_RPATH ON)
-
-string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" _minor "${LibTorch_VERSION}")
-math(EXPR _next "${CMAKE_MATCH_2} + 1")
-set(LOCKSTEP_TORCH_RANGE "${_minor}...<${CMAKE_MATCH_1}.${_next}")
-configure_file("${CMAKE_CURRENT_LIST_DIR}/LockstepTorch.cmake.in"
-  "${_made}/LockstepTorch.cmake" @ONLY)
-install(FILES
-  "${_made}/LockstepTorch.cmake"
-  "${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake"
-  "${CMAKE_CURRENT_LIST_DIR}/FindWebP.cmake"
-  DESTINATION "${_package}" COMPONENT torch)

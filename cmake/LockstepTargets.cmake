@@ -6,14 +6,21 @@
 #   lockstep_program(NAME lockstep SOURCES ... PRIVATE ...)
 #   lockstep_test(NAME ckpt_test LABELS core SOURCES ... PRIVATE ...)
 #   lockstep_test_entry(NAME slow_test OF ckpt_test LABELS slow FILTER ...)
+#
+# PUBLIC and PRIVATE name the project's own libraries lockstep::NAME and mean the
+# static ones, which show everything: what others link by that name can be a
+# shared one.
+include(GNUInstallDirs)
 
 add_library(lockstep_options INTERFACE)
 target_compile_features(lockstep_options INTERFACE cxx_std_20)
 target_include_directories(lockstep_options INTERFACE
-  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:include>")
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 if(PROJECT_IS_TOP_LEVEL) # a project around this one has its own taste
   target_compile_options(lockstep_options INTERFACE
-    $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>)
+    $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>
+    # Errors name the files of the sources, not the folder of this build.
+    $<BUILD_INTERFACE:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 warns falsely inside std::string (GCC bug 105651).
@@ -81,6 +88,9 @@ function(_lockstep_flags target torch)
   else()
     target_compile_options(${target} PRIVATE -Wconversion)
   endif()
+  list(TRANSFORM arg_PUBLIC REPLACE "^lockstep::" "lockstep_")
+  list(TRANSFORM arg_PRIVATE REPLACE "^lockstep::" "lockstep_")
+  target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   if(arg_LABELS) # a test: its time goes into the library, which is optimised
     target_compile_options(${target} PRIVATE -O0)
   endif()
@@ -90,16 +100,23 @@ function(lockstep_library)
   cmake_parse_arguments(arg "TORCH" "NAME" "HEADERS;SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target lockstep_${arg_NAME})
   add_library(${target} STATIC)
-  add_library(lockstep::${arg_NAME} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
+  if(NOT BUILD_SHARED_LIBS)
+    add_library(lockstep::${arg_NAME} ALIAS ${target})
+  endif()
   target_sources(${target}
     PRIVATE ${arg_SOURCES}
     PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
   _lockstep_flags(${target} ${arg_TORCH})
   _lockstep_unity(${target} ${arg_TORCH})
-  target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   if(arg_TORCH)
     set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TORCH_LIBRARIES ${target})
+  endif()
+  if(BUILD_SHARED_LIBS OR NOT arg_TORCH)
+    # Fit for a shared library, here or in a project that links it. Calls within
+    # a file stay direct, as they are in a program.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   endif()
 endfunction()
 
@@ -111,14 +128,27 @@ function(lockstep_sources name)
     PUBLIC FILE_SET HEADERS FILES ${arg_HEADERS})
 endfunction()
 
-# A static program that is still loaded at a random address, where the C library
-# can be linked so; sanitizers cannot.
+# A static program that is still loaded at a random address, where all libraries
+# can be linked so and the system starts it; sanitizers cannot.
 function(_lockstep_static_options result)
   include(CheckCXXSourceCompiles)
+  include(CheckCXXSourceRuns)
+  if(NOT LOCKSTEP_STATIC_PROGRAM)
+    set(${result} "" PARENT_SCOPE)
+    return()
+  endif()
   set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
-  check_cxx_source_compiles("#include <string>\nint main() { return 0; }"
-    LOCKSTEP_HAVE_STATIC_PIE)
-  if(LOCKSTEP_HAVE_STATIC_PIE AND NOT CMAKE_CXX_FLAGS MATCHES "fsanitize")
+  set(source "#include <string>\nint main() { return 0; }")
+  if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+    check_cxx_source_compiles("${source}" LOCKSTEP_STATIC_PIE_WORKS)
+  else()
+    check_cxx_source_runs("${source}" LOCKSTEP_STATIC_PIE_WORKS)
+  endif()
+  if(NOT LOCKSTEP_STATIC_PIE_WORKS STREQUAL "1") # FAILED_TO_RUN, tried each time
+    set(LOCKSTEP_STATIC_PIE_WORKS OFF CACHE INTERNAL "")
+  endif()
+  if(LOCKSTEP_STATIC_PIE_WORKS AND NOT CMAKE_CXX_FLAGS MATCHES "fsanitize"
+      AND Nettle_STATIC_LIBRARY AND PCRE2_STATIC_LIBRARY AND libdeflate_STATIC_LIBRARY)
     set(${result} -static-pie PARENT_SCOPE)
   else()
     set(${result} -static-libstdc++ -static-libgcc PARENT_SCOPE)
@@ -130,7 +160,6 @@ function(lockstep_program)
   add_executable(${arg_NAME} ${arg_SOURCES})
   _lockstep_flags(${arg_NAME} ${arg_TORCH})
   _lockstep_unity(${arg_NAME} ${arg_TORCH})
-  target_link_libraries(${arg_NAME} PRIVATE ${arg_PRIVATE})
   set_target_properties(${arg_NAME} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   if(NOT arg_TORCH)
@@ -148,7 +177,7 @@ function(lockstep_test)
   add_executable(${arg_NAME} ${arg_SOURCES})
   _lockstep_flags(${arg_NAME} ${arg_TORCH})
   _lockstep_unity(${arg_NAME} ${arg_TORCH})
-  target_link_libraries(${arg_NAME} PRIVATE ${arg_PRIVATE} GTest::gmock_main)
+  target_link_libraries(${arg_NAME} PRIVATE GTest::gmock_main)
   target_compile_definitions(${arg_NAME} PRIVATE
     LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     LOCKSTEP_BINARY_DIR="${PROJECT_BINARY_DIR}")

@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # Configures (once) and builds a preset: scripts/build.sh [preset] [target...]
+# Warnings are errors here, unlike in a build by cmake alone.
+#
+#   LOCKSTEP_WERROR  OFF: they are not
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -12,7 +15,8 @@ if command -v ccache >/dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi
 if [ ! -e "build/$preset/build.ninja" ]; then
-  cmake --preset "$preset" "${launcher[@]}" >"/dev/null"
+  cmake --preset "$preset" "${launcher[@]}" \
+    "-DCMAKE_COMPILE_WARNING_AS_ERROR=${LOCKSTEP_WERROR:-ON}" >/dev/null
 fi
 cmake --build "build/$preset" --parallel "${LOCKSTEP_JOBS:-$(nproc)}" \
   ${1:+--target "$@"}

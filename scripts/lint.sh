@@ -10,6 +10,7 @@ for check in sizes layers registration torch_cases; do
 done
 
 # clang-tidy needs the compile commands and the batches, not the objects.
-cmake --preset release -B build/lint -DLOCKSTEP_UNITY=ON >/dev/null
+cmake --preset release -B build/lint -DLOCKSTEP_UNITY=ON \
+  -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >/dev/null
 python3 scripts/check_cuda.py build/lint/compile_commands.json
 python3 scripts/check_tidy.py build/lint/compile_commands.json "$@"

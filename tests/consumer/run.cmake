@@ -1,7 +1,7 @@
 # Builds projects against this build as others would, and runs them:
 #   cmake -DMODE=... -DSOURCE=... -DBINARY=... -DFOLDER=... -DGENERATOR=...
 #     -DCOMPILER=... -DLAUNCHER=... -DTORCH=...
-#     -DWITH_TORCH=... -P run.cmake
+#     -DSHARED=... -DWITH_TORCH=... -P run.cmake
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/steps.cmake")
 
@@ -13,10 +13,17 @@ if(MODE STREQUAL "package") # component ckpt alone, on a machine without LibTorc
   expect_no_machine("LibTorch::|/torch/")
   run("${FOLDER}/moved/bin/lockstep" ckpt "${SOURCE}/testdata/valid/tiny.pt")
   expect_shell_files("${FOLDER}/moved/share")
+  file(GLOB_RECURSE package_file "${FOLDER}/moved/*/lockstep-ckpt.pc")
+  run(pkgconf --cflags --libs "${package_file}")
+  compile_round_trip(${output})
   build("${SOURCE}/examples/projects/ckpt_only" "-DCMAKE_PREFIX_PATH=${FOLDER}/moved"
     -DCMAKE_DISABLE_FIND_PACKAGE_LibTorch=ON -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON
     "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${FOLDER}/build/bin")
   expect_sessions(ckpt_only)
+elseif(MODE STREQUAL "shared") # what the shared library shows, and that it is enough
+  run(python3 "${SOURCE}/scripts/check_symbols.py" "${SHARED}")
+  cmake_path(GET SHARED PARENT_PATH folder)
+  compile_round_trip("-I${SOURCE}" "${SHARED}" "-Wl,-rpath,${folder}")
 elseif(MODE STREQUAL "torch") # all of it
   install_and_move()
   expect_no_machine("${TORCH}")

@@ -16,7 +16,7 @@ endfunction()
 
 # Nor is one whose CMake files name the folders of this machine, or a pattern.
 function(expect_no_machine pattern)
-  file(GLOB_RECURSE files "${FOLDER}/moved/lib*/cmake/*")
+  file(GLOB_RECURSE files "${FOLDER}/moved/lib*/cmake/*" "${FOLDER}/moved/lib*/*.pc")
   list(FILTER files EXCLUDE REGEX "FindLibTorch")
   foreach(file IN LISTS files)
     if(MODE STREQUAL "package" AND file MATCHES "LockstepConfig.cmake$")
@@ -27,6 +27,17 @@ function(expect_no_machine pattern)
       message(FATAL_ERROR "${file} names this machine or LibTorch: ${lines}")
     endif()
   endforeach()
+endfunction()
+
+# A program of one file, built without CMake, that writes and reads a checkpoint.
+function(compile_round_trip)
+  list(JOIN ARGN " " flags)
+  string(STRIP "${flags}" flags)
+  set(source "${SOURCE}/packaging/conan/test_package/round_trip.cpp")
+  run(sh -c "'${COMPILER}' -std=c++20 ${FLAGS} '${source}' -o round_trip ${flags} && ./round_trip")
+  if(NOT output MATCHES "epoch.*3")
+    message(FATAL_ERROR "round_trip printed ${output}")
+  endif()
 endfunction()
 
 # Completion scripts and manual pages, where shells and man look.

@@ -55,7 +55,7 @@ std::vector<fs::path> plugin_candidates(std::string_view name) {
   }
   if (const fs::path here = program_folder(); !here.empty()) {
     folders.push_back(here);
-    folders.push_back(here.parent_path() / "lib" / "lockstep");
+    folders.push_back((here / LOCKSTEP_PLUGIN_FOLDER).lexically_normal());
   }
   for (fs::path& folder : folders) {
     folder /= file;

@@ -13,7 +13,8 @@ namespace lockstep {
 
 /// Where `lib{name}.so` is looked for, in order: the folders of
 /// LOCKSTEP_PLUGIN_PATH (separated by ':'), the folder of the running program,
-/// and `lib/lockstep` beside that folder.
+/// and from there LOCKSTEP_PLUGIN_FOLDER (`../lib/lockstep`, or what CMake's
+/// CMAKE_INSTALL_LIBDIR makes of it).
 std::vector<std::filesystem::path> plugin_candidates(std::string_view name);
 
 /// A loaded plugin: the first candidate that exists, else what the system's
