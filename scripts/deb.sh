@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Makes the Debian packages of the part without LibTorch in a bare Debian, checks
+# them with lintian, installs them into another bare one and runs their tests
+# there: scripts/deb.sh [FOLDER]
+# Packages and logs: FOLDER/out (build/deb/out). Needs root, debootstrap and git.
+#
+#   DEB_BUILD_OPTIONS, DEB_CXXFLAGS_APPEND  as dpkg-buildpackage reads them
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=${1:-build/deb}
+mkdir -p "$folder/out"
+version=$(sed -n 's/.*kVersion = "\(.*\)";/\1/p' lockstep/base/version.h)
+rm -f "$folder"/out/*lockstep*
+tar -c --exclude-vcs -z -f "$folder/out/lockstep_$version.orig.tar.gz" \
+  --transform "s,^,lockstep-$version/," $(git ls-files | grep -v '^packaging/debian/')
+
+scripts/in_debian.sh "$folder" "
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends build-essential debhelper lintian fakeroot >/dev/null
+rm -rf /tmp/made && mkdir /tmp/made && cd /tmp/made
+cp /out/lockstep_$version.orig.tar.gz .
+tar -xf lockstep_$version.orig.tar.gz && cd lockstep-$version
+cp -r /src/packaging/debian debian
+apt-get build-dep -y -qq --no-install-recommends ./ >/dev/null
+export DEB_BUILD_OPTIONS='${DEB_BUILD_OPTIONS:-}' DEB_CXXFLAGS_APPEND='${DEB_CXXFLAGS_APPEND:-}'
+dpkg-buildpackage -us -uc >/out/build.log 2>&1 || { tail -n 40 /out/build.log; exit 1; }
+cp ../*.deb ../*.dsc ../*.changes ../*.debian.tar.* /out
+echo 'deb: lintian'
+lintian --allow-root --fail-on error,warning --display-info ../*.changes
+"
+# The bare one: neither the build's packages nor its folder.
+scripts/in_debian.sh "$folder/fresh" true
+cp "$folder"/out/*.deb "$folder/fresh/out"
+scripts/in_debian.sh "$folder/fresh" "
+apt-get update -qq
+rm -rf /tmp/source && mkdir /tmp/source && cp -r /src/packaging/debian /src/examples /src/testdata /tmp/source
+ran() { echo \"deb: \$1\"; cd /tmp && \"/tmp/source/debian/tests/\$1\"; }
+apt-get install -y -qq --no-install-recommends /out/lockstep_*.deb >/dev/null
+ran reads
+apt-get install -y -qq --no-install-recommends bash-completion man-db zsh >/dev/null
+man -w lockstep
+bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader lockstep; complete -p lockstep'
+zsh -c 'autoload -Uz compinit && compinit -u -D && echo \$_comps[lockstep]'
+apt-get install -y -qq --no-install-recommends /out/*.deb cmake g++ ninja-build pkgconf >/dev/null
+ran links
+apt-get purge -y -qq 'lockstep' 'liblockstep*' >/dev/null
+! find /usr -name '*lockstep*' | grep .
+"
