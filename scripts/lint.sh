@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks style: format, sizes, layers, registration, clang-tidy (see
+# Checks style: format, sizes, layers, registration, pages, clang-tidy (see
 # check_tidy.py for what is checked when). scripts/lint.sh [FILE...] runs
 # clang-tidy on the batches of these files only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/format.sh --check
-for check in sizes layers registration torch_cases; do
+for check in sizes layers registration pages torch_cases; do
   python3 "scripts/check_$check.py"
 done
 
