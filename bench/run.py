@@ -13,6 +13,7 @@ that stays void prints no number, and the exit status is 75.
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -306,14 +307,19 @@ def machine_is_whole(machine):
 
 
 def describe():
+    """Prints what is measured on, and returns it."""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as info:
         model = next((l.split(":")[1].strip() for l in info if "model name" in l), "?")
     torch = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"],
                            capture_output=True, text=True, check=True).stdout.strip()
     revision = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"],
                               capture_output=True, text=True).stdout.strip()
+    python = platform.python_version()
     print(f"{model}, {os.cpu_count()} cores, torch {torch}, "
-          f"Python {platform.python_version()}, revision {revision}")
+          f"Python {python}, revision {revision}")
+    return {"date": datetime.date.today().isoformat(), "processor": model,
+            "cores": os.cpu_count(), "torch": torch, "python": python,
+            "revision": revision}
 
 
 def run_row(row, rounds, machine):
@@ -342,10 +348,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--attempts", type=int, default=3,
                         help="how often a void row is run before it is given up")
-    parser.add_argument("--json", help="also write the results to this file")
+    parser.add_argument("--json", help="also write the results to this file, of "
+                        "which scripts/bench_tables.py makes tables")
     args = parser.parse_args()
 
-    describe()
+    about = describe()
     kept, failed, void = [], False, []
     stolen = steal_ticks()
     with Peer(BIN / "machine_bench") as machine:
@@ -370,7 +377,10 @@ def main():
             kept += results
     print(f"\nstolen by other machines meanwhile: {steal_ticks() - stolen} ticks")
     if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(kept, indent=1))
+        titles = {row: ROWS[row].__doc__ for row in args.rows.split(",")}
+        pathlib.Path(args.json).write_text(json.dumps(
+            {"machine": about, "rounds": args.rounds, "titles": titles,
+             "results": kept}, indent=1) + "\n")
     if failed:
         sys.exit(1)
     if void:
