@@ -149,7 +149,7 @@ def template_of(node):
         if name and name not in text.split():
             text += f" {name}"
         default = squeeze(text_of(parameter.find("defval")))
-        parts.append(text + (f" = {default}" if default else ""))
+        parts.append(tidy(text + (f" = {default}" if default else "")))
     clause = squeeze(text_of(node.find("requiresclause")))
     return f"template <{', '.join(parts)}>\n" + (
         f"  requires {clause}\n" if clause else "")
@@ -316,7 +316,7 @@ def page(root, headers, header):
             groups.append((name, [member]))
     parts += [(line_of(members[0]), members_markdown(members, words, 2))
               for _, members in groups]
-    out = [f"# {header}", f"`#include <{header}>`",
+    out = ["---\nsearch:\n  boost: 0.5\n---", f"# {header}", f"`#include <{header}>`",
            banner_markdown(sp.banner(root / header))]
     for _, lines in sorted(parts, key=lambda part: part[0]):
         out += lines
@@ -350,7 +350,7 @@ def overview(root, headers):
         about = " ".join(sp.banner(root / header).split())
         first = re.split(r"(?<=[.:])\s", about)[0].rstrip(":.")
         rows.append(f"| [{header}]({short}.md) | {Words.plain(first)} |\n")
-    return ("# C++ API\n\nThe installed headers. `lockstep/lockstep.h` includes "
+    return ("---\nsearch:\n  boost: 0.3\n---\n\n# C++ API\n\nThe installed headers. `lockstep/lockstep.h` includes "
             "what programs with LibTorch need, `lockstep/ckpt.h` what needs no "
             "LibTorch.\n\n| Header | |\n|---|---|\n" + "".join(rows))
 

@@ -29,13 +29,13 @@ TITLES = {
                "below 1 for times. The tables of [Training on CPUs](performance.md) "
                "and [Training on GPUs](gpu.md) are older, and were typed in from the "
                "output of the commands that those pages name.",
-               "No file is in `bench/results`: `make bench` on an idle machine, with "
-               "`--json bench/results/NAME.json`, makes one."),
+               "No file is in `bench/results` yet: on an idle machine "
+               "`scripts/bench.sh --json bench/results/NAME.json` makes one."),
         "zh": ("测量结果",
                "下表由 `bench/run.py --json FILE` 测得，取自 `bench/results` 中的文件。单位是速率时，比值大于 1 "
                "表示 Lockstep 更快；单位是时间时，小于 1 表示更快。[在 CPU 上训练](performance.md)"
                "和[在 GPU 上训练](gpu.md)中的表格更早，是按这两页所说命令的输出手工录入的。",
-               "`bench/results` 中没有文件：在空闲的机器上用 "
+               "`bench/results` 中还没有文件：在空闲的机器上用 "
                "`scripts/bench.sh --json bench/results/NAME.json` 生成。")},
 }
 
@@ -60,7 +60,8 @@ def first_sentence(path):
             return ""
     except UnicodeDecodeError:
         return ""
-    sentence = re.split(r"(?<=[.:])\s", " ".join(text.split()))[0].rstrip(".:")
+    prose = re.split(r"\n  ", text)[0]  # indented lines are code
+    sentence = re.split(r"(?<=\.)\s", " ".join(prose.split()))[0].rstrip(".:")
     return cell(sentence.replace("<", "&lt;"))
 
 

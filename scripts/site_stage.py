@@ -15,11 +15,13 @@ import pathlib
 import re
 import shutil
 import sys
+import textwrap
 
 import site_made
 import site_pages as sp
 
 ENGLISH_ONLY = '!!! note ""\n    本页只有英文版。\n'
+CPP_BLOCK = re.compile(r"^(```cpp\n)(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL_WORDS = ("lockstep ", "build/", "make ", "cmake ", "source ", "find ",
                "scripts/", "git ", "pip ", "python3 ")
 LANGUAGE_OF = {".cpp": "cpp", ".h": "cpp", ".py": "python", ".sh": "sh",
@@ -33,9 +35,11 @@ class Stage:
         self.build = build
         self.out = build / "docs" / language
         self.sources = set()  # files and folders that pages lead to
+        nav = sp.read_nav(root)
         self.titles = {
-            os.path.relpath(root / "docs" / entry["page"], root): entry[language]
-            for entry in sp.nav_entries(sp.read_nav(root)) if "page" in entry}
+            os.path.relpath(root / "docs" / entry["page"], root): entry for entry in sp.nav_entries(nav) if "page" in entry}
+        self.tasks = {f"docs/{entry['page']}"
+                      for entry in nav["section"][0]["entries"]} - {"docs/README.md"}
 
     # Where things are in the site, from the root of the repository.
 
@@ -59,8 +63,11 @@ class Stage:
         self.sources.add(name)
         return f"source/{name}.md"
 
-    def put(self, place, text):
+    def put(self, place, text, boost=1.0):
+        """Writes a page; `boost` weighs it in the search."""
         path = self.out / place
+        if boost != 1 and place.endswith(".md"):
+            text = f"---\nsearch:\n  boost: {boost:g}\n---\n{text}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
@@ -97,7 +104,7 @@ class Stage:
         file = target.partition("#")[0]
         name = os.path.relpath((self.root / page).parent / file, self.root)
         if not name.endswith(".md") or not file or not sp.chinese(
-                self.root / name.replace(".zh.md", ".md")).exists():
+                self.root / english_name(name)).exists():
             return None
         if name.endswith(".zh.md"):
             return self.place(name) if self.language == "en" else None
@@ -108,9 +115,9 @@ class Stage:
         """Names of files become titles: "resume.md" in "[resume.md](resume.md)"."""
         file = target.partition("#")[0]
         name = os.path.relpath((self.root / page).parent / file, self.root)
-        english = name.replace(".zh.md", ".md")
+        english = english_name(name)
         if label.endswith(".md") and english in self.titles:
-            return self.titles[english]
+            return self.titles[english]["zh" if page.endswith(".zh.md") else "en"]
         return label
 
     def rewritten(self, text, page, here):
@@ -145,7 +152,15 @@ class Stage:
                               page, here)
         if self.language == "zh" and not is_translated:
             text = text.replace("\n", f"\n\n{ENGLISH_ONLY}", 1)
-        self.put(here, text)
+        self.put(here, text, self.boost(here, page))
+
+    def boost(self, here, page):
+        """Tasks first, then pages, then what there is of the repository."""
+        boost = 3 if english_name(page) in self.tasks else 1
+        if here.startswith(("project/", "formats/")):
+            boost = 0.3
+        is_foreign = self.language == "zh" and not page.endswith(".zh.md")
+        return boost * (0.5 if is_foreign else 1)
 
     def stage_pages(self):
         for path in sp.all_pages(self.root):
@@ -183,7 +198,7 @@ class Stage:
             language = "cmake"
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
         self.put(f"source/{name}.md",
-                 f"# {name}\n\n{fence}{language}\n{text.rstrip()}\n{fence}\n")
+                 f"# {name}\n\n{fence}{language}\n{text.rstrip()}\n{fence}\n", 0.1)
 
     def stage_folder(self, name):
         folder = self.root / name
@@ -196,7 +211,7 @@ class Stage:
             first = site_made.first_sentence(path) if path.is_file() else ""
             rows.append(f"| [{path.name}]({place}) | {first} |\n")
         self.put(f"source/{name}/README.md",
-                 f"# {name}\n\n| | |\n|---|---|\n{''.join(rows)}")
+                 f"# {name}\n\n| File | |\n|---|---|\n{''.join(rows)}", 0.1)
 
     # The menu.
 
@@ -236,13 +251,18 @@ class Stage:
                           self.root / "docs/site/overrides", self.build)},
             "plugins": {"material/search": {
                 "lang": ["zh", "en"] if is_chinese else ["en"],
-                "separator": r"[\s\u200b\-_,:!=\[\]()\"`/.]+"
+                "pipeline": ["stopWordFilter"],
+                "separator": r"[\s\u200b\u3000\-,:!=\[\]()\"`/.]+"
                              r"|(?!\b)(?=[A-Z][a-z])"}},
             "extra": {"alternate": True},
             "nav": self.menu(),
         }
         (self.build / f"mkdocs.{self.language}.yml").write_text(
             json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def english_name(name):
+    return name.replace(".zh.md", ".md")
 
 
 def url_of(place):
@@ -269,7 +289,9 @@ def style_blocks(text):
                 lines[i] += kind_of(lines[i + 1].lstrip())
         elif mark and mark[1] == fence and not mark[2].strip():
             fence = None
-    return "\n".join(lines)
+    return CPP_BLOCK.sub(
+        lambda block: block[1] + textwrap.dedent(block[2]) + "```",
+        "\n".join(lines))
 
 
 def main():
