@@ -178,7 +178,7 @@ def function_text(member):
     name = text_of(member.find("name"))
     parameters = [tidy(p) for p in parameters_of(member)]
     arguments = squeeze(text_of(member.find("argsstring")))
-    behind = arguments[arguments.rfind(")") + 1:].strip()
+    behind = arguments[arguments.rfind(")") + 1:].replace("=", " = ").strip()
     front = "static " if member.get("static") == "yes" and (
         member.get("kind") == "function") else ""
     front += "explicit " if member.get("explicit") == "yes" else ""
@@ -202,7 +202,9 @@ def declaration(member):
             if v.find("initializer") is not None else "")
             for v in member.findall("enumvalue")]
         strong = "class " if member.get("strong") == "yes" else ""
-        return f"enum {strong}{name} {{ {', '.join(values)} }};"
+        line = f"enum {strong}{name} {{ {', '.join(values)} }};"
+        return line if len(line) <= 76 else (
+            f"enum {strong}{name} {{\n  " + ",\n  ".join(values) + "\n};")
     if kind == "define":
         names = [text_of(p.find("defname")) for p in member.findall("param")]
         return f"#define {name}" + (f"({', '.join(names)})" if names else "")
@@ -320,7 +322,20 @@ def page(root, headers, header):
            banner_markdown(sp.banner(root / header))]
     for _, lines in sorted(parts, key=lambda part: part[0]):
         out += lines
+    if not parts:
+        out += contents(words, headers, header)
     return "\n\n".join(part for part in out if part) + "\n"
+
+
+def contents(words, headers, header):
+    """Of a header that only includes others, or specializes their templates."""
+    file = headers.files[header]
+    names = [text_of(inner).removeprefix("lockstep::")
+             for inner in file.findall("innerclass")]
+    links = [f"- {words.reference(node)}" for node in file.findall("includes")
+             if node.get("refid") in headers.places]
+    return ["\n".join(f"- `{tidy(name)}`" for name in names if "internal" not in name),
+            "Includes:" if links else "", "\n".join(links)]
 
 
 def banner_markdown(text):
