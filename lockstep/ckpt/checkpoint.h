@@ -196,6 +196,11 @@ struct LoadOptions {
   bool use_mmap = true;
   /// Compare the CRC of a record when its bytes are first asked for.
   bool check_crc = true;
+  /// Off: compare those of pickles and other small records only, so that no
+  /// tensor's bytes are touched before somebody uses them. For callers who
+  /// alias a mapped file; `verify` compares the rest. No effect without
+  /// `check_crc`.
+  bool check_tensor_crc = true;
   Limits limits = {};
   /// The order of the bytes in zip checkpoints that do not say it, as those of
   /// torch before 2.1; without it, little. Where a file says another, the file
@@ -212,6 +217,10 @@ struct LoadOptions {
   /// Not for folders that change meanwhile. Null: each load looks by itself.
   /// Threads: one at a time.
   std::shared_ptr<FolderFacts> beside = {};
+
+  [[nodiscard]] bool checks_tensors() const noexcept {
+    return check_crc && check_tensor_crc;
+  }
 };
 
 /// How a checkpoint is written.

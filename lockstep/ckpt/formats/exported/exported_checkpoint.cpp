@@ -114,7 +114,7 @@ void add_extra_records(Checkpoint& file, const LoadOptions& options) {
     if (record.name.starts_with(kExtraFolder)) {
       auto content = std::make_shared<Storage>(Storage{.nbytes = record.size});
       content->source =
-          record_source(zip, record, record.size, options.check_crc);
+          record_source(zip, record, record.size, options.checks_tensors());
       file.extra_records.push_back(
           {.name = record.name, .content = std::move(content)});
     }

@@ -266,7 +266,7 @@ class ExportedReader {
         .key = weight.record.substr(kData.size()),
         .dtype = dtype});
     known->source =
-        record_source(zip_, *record, record->size, options_.check_crc);
+        record_source(zip_, *record, record->size, options_.checks_tensors());
     return known;
   }
 
@@ -382,7 +382,7 @@ Result<Checkpoint> read_exported_part(
         "torch.export.save writes such files: unpack this one, and pack it "
         "with 'zip -0'");
   }
-  if (options.check_crc) {
+  if (options.checks_tensors()) { // its own records are compared, too
     LOCKSTEP_TRY(zip.check_crc(*found));
   }
   auto source = slice_source(zip.source(), found->data_offset, found->size);

@@ -149,8 +149,11 @@ class NpzReader {
   void keep_bytes(const ZipRecord& record) {
     auto storage = std::make_shared<Storage>(
         Storage{.nbytes = record.size, .dtype = DType::kUInt8});
-    storage->source =
-        record_source(zip_, record, record.size, input_.options.check_crc);
+    storage->source = record_source(
+        zip_,
+        record,
+        record.size,
+        input_.options.checks_tensors());
     file_.storages.push_back(std::move(storage));
   }
 
@@ -176,7 +179,7 @@ class NpzReader {
             zip_,
             record,
             header.data_bytes,
-            input_.options.check_crc,
+            input_.options.checks_tensors(),
             header.data_offset));
   }
 

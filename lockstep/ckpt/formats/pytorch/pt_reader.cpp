@@ -214,7 +214,7 @@ class PtReader {
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
-    StorageTable storages(zip_, options_.check_crc);
+    StorageTable storages(zip_, options_.checks_tensors());
     auto pickle = read_pickle(bytes, &storages, options_.limits);
     if (!pickle) {
       Error error = std::move(pickle).error();
@@ -276,7 +276,7 @@ class PtReader {
       }
       auto content = std::make_shared<Storage>(Storage{.nbytes = record.size});
       content->source =
-          record_source(zip_, record, record.size, options_.check_crc);
+          record_source(zip_, record, record.size, options_.checks_tensors());
       file_.extra_records.push_back(
           {.name = record.name, .content = std::move(content)});
     }

@@ -128,7 +128,7 @@ class ModelReader {
         .key = key,
         .dtype = dtype});
     known->source =
-        record_source(zip_, *record, record->size, options_.check_crc);
+        record_source(zip_, *record, record->size, options_.checks_tensors());
     result_.storages.push_back(known);
     return known;
   }

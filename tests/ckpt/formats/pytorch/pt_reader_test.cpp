@@ -86,6 +86,8 @@ TEST(PtReader, ChecksTheCrcWhenBytesAreAskedForAndOnlyThen) {
   EXPECT_EQ(checked.error().detail, "E_CRC");
   const auto unchecked = open(bytes, {.check_crc = false});
   EXPECT_TRUE(unchecked->root.find("w")->as_tensor()->storage->source->load());
+  const auto aliased = open(bytes, {.check_tensor_crc = false});
+  EXPECT_TRUE(aliased->root.find("w")->as_tensor()->storage->source->load());
 }
 
 TEST(PtReader, LoadsFromSeveralThreads) {
