@@ -18,7 +18,7 @@ COMPAT = (
     "lockstep/tensor/internal/compat.h", "lockstep/tensor/internal/compat.cpp")
 # Own includes are written from the root of the repository.
 OWN_ROOTS = (
-    "lockstep/", "tests/", "cli/", "cli_train/", "bench/", "fuzz/")
+    "lockstep/", "tests/", "cli/", "cli_train/", "bench/", "fuzz/", "python/")
 # Programs as users write them.
 USERS = ("examples/", "tests/user/", "tests/compile_fail/", "tests/consumer/")
 # Sources end in .h or .cpp: what ends otherwise would not be checked.

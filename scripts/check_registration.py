@@ -14,7 +14,7 @@ from check_common import finish, project_files, root_from_arguments
 
 MUST_BE_LISTED = re.compile(
     r"lockstep/(?!(ckpt|distributed|train)/.*/|(report|sim)/|.*/internal/).*\.h"
-    r"|(lockstep|cli|cli_train|bench|fuzz|tests|examples)/.*\.cpp")
+    r"|(lockstep|cli|cli_train|bench|fuzz|python|tests|examples)/.*\.cpp")
 
 
 def words_of(path):

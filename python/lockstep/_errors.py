@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes wrong, as exceptions: one class for each class of errors."""
+from __future__ import annotations
+
+from typing import Any
+
+
+class LockstepError(Exception):
+    """An error of Lockstep. `str` of it says what, where and what to do.
+
+    `lockstep explain CODE` prints more about a code.
+    """
+
+    code: str
+    """Finest name of the error: "E_CRC"; that of its class if there is none."""
+    name: str
+    """Class of the error: "kCorrupt"; docs/errors.md has all."""
+    op: str
+    """Operation: "ckpt.read"."""
+    message: str
+    """What happened, without the place and the hint."""
+    hint: str
+    """What to do next; "" if that is not known."""
+    path: str
+    """The file; "" if there is none."""
+    record: str
+    """Record inside the file: "archive/data/0"; "" if there is none."""
+    offset: int | None
+    """Bytes from the start of the record, or of the file; None if unknown."""
+
+    def __init__(self, text: str = "", **fields: Any) -> None:
+        super().__init__(text)
+        self._text = text
+        self.code = fields.get("code", "")
+        self.name = fields.get("name", "")
+        self.op = fields.get("op", "")
+        self.message = fields.get("message", text)
+        self.hint = fields.get("hint", "")
+        self.path = fields.get("path", "")
+        self.record = fields.get("record", "")
+        self.offset = fields.get("offset")
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __reduce__(self) -> Any:  # for multiprocessing
+        names = ("code", "name", "op", "message", "hint", "path", "record", "offset")
+        return _rebuild, (type(self), self._text, {n: getattr(self, n) for n in names})
+
+
+class CorruptError(LockstepError):
+    """Bytes break the rules of the format (kCorrupt)."""
+
+
+class UnsupportedError(LockstepError):
+    """A sound file with something that is not read (kUnsupported)."""
+
+
+class UnsafeError(LockstepError):
+    """Refused: it would run code or exceeds a limit (kUnsafe)."""
+
+
+class MismatchError(LockstepError):
+    """Two sides differ (kMismatch)."""
+
+
+class InvalidArgumentError(LockstepError, ValueError):
+    """An argument that cannot be (kInvalidArgument)."""
+
+
+class MissingKeyError(LockstepError, KeyError):
+    """A name that no value of the file has (kNotFound)."""
+
+
+class FileError(LockstepError, OSError):
+    """The system could not read or write (kIo)."""
+
+
+class ExistingFileError(FileError, FileExistsError):
+    """A path where something is that is not to be replaced (E_EXISTS)."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A path where nothing is (kNotFound)."""
+
+
+_CLASSES: dict[str, type[LockstepError]] = {
+    "kCorrupt": CorruptError,
+    "kUnsupported": UnsupportedError,
+    "kUnsafe": UnsafeError,
+    "kMismatch": MismatchError,
+    "kInvalidArgument": InvalidArgumentError,
+    "kIo": FileError,
+}
+
+
+def _rebuild(cls: type[LockstepError], text: str, fields: dict[str, Any]) -> LockstepError:
+    return cls(text, **fields)
+
+
+def _make(text: str, fields: dict[str, Any]) -> LockstepError:
+    """The exception of an error; the C++ part calls it."""
+    name = fields["name"]
+    if name == "kNotFound":
+        is_key = fields["op"] in ("ckpt.show", "ckpt.value", "ckpt.edit")
+        cls: type[LockstepError] = MissingKeyError if is_key else MissingFileError
+    elif fields["code"] == "E_EXISTS":
+        cls = ExistingFileError
+    else:
+        cls = _CLASSES.get(name, LockstepError)
+    error = cls(text, **fields)
+    if isinstance(error, OSError):
+        error.filename = fields["path"] or None
+    return error

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checkpoints as Python objects: whole, or value by value."""
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, Literal
+
+from . import _core
+from ._values import _has_ml_dtypes
+
+Path = str | os.PathLike[str]
+Source = Path | BinaryIO
+ByteOrder = Literal["little", "big"]
+
+
+def _path_bytes(path: Any) -> bytes:
+    """The path as the system takes it."""
+    if isinstance(path, (bytes, bytearray, memoryview)):
+        raise TypeError("expected a path or a binary file, got bytes; lockstep.loads(data) reads their content")
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise ValueError("embedded null byte")
+    return name
+
+
+def _content(file: Any) -> tuple[bytes, str]:
+    """What is left in an open file, and its name for messages."""
+    data = file.read()
+    if not isinstance(data, bytes):
+        raise TypeError(f"expected a file opened in binary mode, got {type(data).__name__} of its read()")
+    name = getattr(file, "name", None)
+    return data, _plain(name) if isinstance(name, str) else "<file>"
+
+
+def _plain(name: str) -> str:
+    """A name that UTF-8 can spell."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _wants_ml_dtypes(ml_dtypes: bool | None) -> bool:
+    if ml_dtypes and not _has_ml_dtypes():
+        raise ImportError("ml_dtypes=True needs the package ml_dtypes: pip install ml_dtypes")
+    return _has_ml_dtypes() if ml_dtypes is None else bool(ml_dtypes)
+
+
+def _order(byteorder: ByteOrder | None) -> str:
+    if byteorder not in (None, "little", "big"):
+        raise ValueError(f"byteorder: expected 'little' or 'big', got {byteorder!r}")
+    return byteorder or ""
+
+
+def _open_core(source: Source, mmap: bool, check_crc: bool, ml_dtypes: bool | None,
+               byteorder: ByteOrder | None = None) -> _core.Checkpoint:
+    use_ml, order = _wants_ml_dtypes(ml_dtypes), _order(byteorder)
+    if hasattr(source, "read"):
+        data, name = _content(source)
+        return _core.open_bytes(data, name, check_crc, use_ml, order)
+    return _core.open_path(_path_bytes(source), mmap, check_crc, use_ml, order)
+
+
+def load(source: Source, *, mmap: bool = True, check_crc: bool = False, ml_dtypes: bool | None = None,
+         byteorder: ByteOrder | None = None) -> Any:
+    """Reads a checkpoint: dicts, lists, tuples, numbers, texts, NumPy arrays.
+
+    The arrays are read-only and alias the mapped file: nothing is copied, and
+    the mapping lives as long as any of them. Tensors that share memory in the
+    file share it here; views are strided arrays. `array.copy()` gives one to
+    write to. Order and types of keys stay; a state_dict is an OrderedDict, its
+    `_metadata` an attribute. What has no type here is an `Object`, what is more
+    than an array a `Tensor`; device, `requires_grad` and `Parameter` are left
+    out (`lockstep.open(path).info(name)` tells them).
+
+    source: a path, or a file opened in binary mode, which is read to its end.
+      Folders: distributed checkpoints, unpacked archives.
+    mmap: off, the bytes are read into memory: for files that somebody may
+      shorten meanwhile, which ends a process that maps them (SIGBUS).
+    check_crc: compare the checksums of tensors, too, which reads all bytes.
+      Those of everything else are compared in any case.
+    ml_dtypes: give bfloat16 and float8 the dtypes of that package. Default: if
+      it is installed. Off: they are `Tensor`s.
+    byteorder: that of zip files which do not say it, as those of torch before
+      2.1 from a big-endian machine. Default: "little".
+
+    Copied, not aliased: deflated records, files of the other byte order,
+    conjugated and negated views, packed types.
+
+    Errors: LockstepError, mostly CorruptError, UnsupportedError, UnsafeError,
+    MissingFileError.
+    """
+    return _open_core(source, mmap, check_crc, ml_dtypes, byteorder).root()
+
+
+def loads(data: Any, *, check_crc: bool = False, ml_dtypes: bool | None = None,
+          byteorder: ByteOrder | None = None, name: str = "<bytes>") -> Any:
+    """`load` for the content of a file. Arrays alias `data` if it is `bytes`;
+    any other buffer is copied first. `name` stands for the path in messages."""
+    content = data if type(data) is bytes else bytes(memoryview(data))
+    use_ml = _wants_ml_dtypes(ml_dtypes)
+    return _core.open_bytes(content, _plain(name), check_crc, use_ml, _order(byteorder)).root()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known of a tensor without its bytes."""
+
+    name: str
+    """Dotted: "state_dict.fc.weight"."""
+    dtype: str
+    """PyTorch's name: "bfloat16"."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements, as PyTorch counts."""
+    nbytes: int
+    """Bytes of the elements."""
+    device: str
+    """As in the file: "cuda:0"."""
+    storage: str
+    """Key of the storage in the file: equal ones share memory."""
+    requires_grad: bool
+    is_parameter: bool
+    class_name: str
+    """Python class of a tensor of a subclass, else ""."""
+
+
+class File(Mapping[str, Any]):
+    """An open checkpoint. `file["fc.weight"]` reads one tensor or other value.
+
+    `keys()` and iteration give the names of all tensors, in file order. `[]`
+    takes these, and the dotted name of any value: "epoch",
+    "optimizer.param_groups.0.lr". Arrays live on after `close()`.
+    Threads: any, at the same time.
+    """
+
+    format: str
+    """"zip", "legacy", "safetensors", ..."""
+    era: str
+    """Which writers make such files: "torch 2.6 or newer"."""
+    byteorder: str
+    crc: str
+    """"present", "absent in data" or "absent"."""
+    file_bytes: int
+    globals: list[str]
+    """Names that its pickle mentions."""
+    warnings: list[tuple[str, str]]
+    """What is odd but harmless: (code, text)."""
+
+    def __init__(self, source: Source, *, mmap: bool = True, check_crc: bool = False,
+                 ml_dtypes: bool | None = None, byteorder: ByteOrder | None = None) -> None:
+        self._core: _core.Checkpoint | None = _open_core(source, mmap, check_crc, ml_dtypes, byteorder)
+        for name, value in self._core.facts().items():
+            setattr(self, name, value)
+
+    def _open_file(self) -> _core.Checkpoint:
+        if self._core is None:
+            raise ValueError("the file is closed")
+        return self._core
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str):
+            raise TypeError(f"expected a name, got {type(name).__name__}")
+        return self._open_file().value(_utf8(name))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._open_file().has_value(_utf8(name))
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._open_file().names())
+
+    def __len__(self) -> int:
+        return len(self._open_file().names())
+
+    def root(self) -> Any:
+        """The whole tree, as `load` gives it."""
+        return self._open_file().root()
+
+    def info(self, name: str) -> TensorInfo:
+        """What is known of a tensor; reads none of its bytes."""
+        return TensorInfo(**self._open_file().info(_utf8(name)))
+
+    @property
+    def closed(self) -> bool:
+        return self._core is None
+
+    def close(self) -> None:
+        """Lets the file go. Arrays that were read keep what they need."""
+        self._core = None
+
+    def __enter__(self) -> File:
+        self._open_file()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self)} tensors"
+        return f"<lockstep.File {self.format}, {state}>"
+
+
+def _utf8(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
+
+
+def open(source: Source, *, mmap: bool = True, check_crc: bool = False, ml_dtypes: bool | None = None,
+         byteorder: ByteOrder | None = None) -> File:
+    """Opens a checkpoint to read single values: see `File`, and `load` for the
+    arguments and the errors."""
+    return File(source, mmap=mmap, check_crc=check_crc, ml_dtypes=ml_dtypes, byteorder=byteorder)
+
+
+def keys(source: Source) -> list[str]:
+    """Dotted names of all tensors, in file order. Reads no tensor bytes."""
+    return _open_core(source, True, False, False).names()

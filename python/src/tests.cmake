@@ -1,0 +1,19 @@
+# The tests of python/tests on the module of this build. Those of the wheel:
+# scripts/python_package.sh.
+if(NOT LOCKSTEP_BUILD_TESTS)
+  return()
+endif()
+set(_tests "${PROJECT_SOURCE_DIR}/python/tests")
+add_test(NAME python.module COMMAND Python::Interpreter -m unittest discover -s "${_tests}")
+add_test(NAME python.fuzz COMMAND Python::Interpreter "${_tests}/fuzz.py" --seconds 3)
+set_tests_properties(python.module python.fuzz PROPERTIES LABELS core)
+set(_names python.module python.fuzz)
+if(LOCKSTEP_WITH_TORCH)
+  add_test(NAME python.oracle COMMAND Python::Interpreter "${_tests}/oracle.py")
+  set_tests_properties(python.oracle PROPERTIES LABELS torch)
+  list(APPEND _names python.oracle)
+endif()
+set_tests_properties(${_names} PROPERTIES TIMEOUT ${LOCKSTEP_TEST_TIMEOUT}
+  WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/python"
+  ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1"
+  ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:${PROJECT_BINARY_DIR}/bin")

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/src/tree.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "python/src/array.h"
+#include "python/src/errors.h"
+#include "python/src/storage.h"
+#include "python/src/text.h"
+
+namespace lockstep::python {
+namespace nb = nanobind;
+namespace {
+
+// What the C interface gave. Errors: throws Python's current exception.
+nb::object owned(PyObject* made) {
+  if (made == nullptr) {
+    throw nb::python_error();
+  }
+  return nb::steal(made);
+}
+
+void check(int status) {
+  if (status < 0) {
+    throw nb::python_error();
+  }
+}
+
+nb::object bytes_of(std::string_view data) {
+  return owned(PyBytes_FromStringAndSize(
+      data.data(),
+      static_cast<Py_ssize_t>(data.size())));
+}
+
+// Values in one key: one that is reached twice counts twice.
+constexpr std::uint64_t kMaxKeyVisits = 1 << 16;
+
+// Functions that rebuild NumPy arrays.
+bool is_numpy_call(std::string_view global) {
+  constexpr std::array<std::string_view, 4> kCalls{
+      "numpy.core.multiarray._reconstruct",
+      "numpy._core.multiarray._reconstruct",
+      "numpy.core.numeric._frombuffer",
+      "numpy._core.numeric._frombuffer"};
+  return std::ranges::find(kCalls, global) != kCalls.end();
+}
+
+// What leaves of a tree become.
+struct Leaf {
+  nb::object operator()(ckpt::None /*none*/) const {
+    return nb::none();
+  }
+  nb::object operator()(bool value) const {
+    return nb::bool_(value);
+  }
+  nb::object operator()(std::int64_t value) const {
+    return nb::int_(value);
+  }
+  nb::object operator()(double value) const {
+    return nb::float_(value);
+  }
+  nb::object operator()(const ckpt::DTypeValue& value) const {
+    return Kit::get().dtype(text(ckpt::dtype_info(value.dtype).name));
+  }
+  nb::object operator()(const ckpt::BigInt& value) const {
+    return Kit::get().from_bytes(
+        bytes_of(value.bytes),
+        "little",
+        nb::arg("signed") = true);
+  }
+  nb::object operator()(const std::string& value) const {
+    return text(value);
+  }
+  nb::object operator()(const ckpt::Bytes& value) const {
+    return bytes_of(value.data);
+  }
+  nb::object operator()(const ckpt::Complex& value) const {
+    return owned(PyComplex_FromDoubles(value.real, value.imag));
+  }
+  nb::object operator()(const ckpt::Size& value) const {
+    return Kit::get().size(int_tuple(value.sizes));
+  }
+  nb::object operator()(const ckpt::Device& value) const {
+    const nb::object index = value.index < 0
+                                 ? nb::object(nb::none())
+                                 : nb::object(nb::int_(value.index));
+    return Kit::get().device(text(value.type), index);
+  }
+  template <class T>
+  nb::object operator()(const T& /*not a leaf*/) const {
+    raise_python(
+        {.code = ErrorCode::kInternal,
+         .op = "python.load",
+         .message = "a value has no place in Python"});
+  }
+};
+
+} // namespace
+
+nb::object StorageBuffers::buffer_of(
+    const std::shared_ptr<ckpt::Storage>& storage,
+    const std::string& path) {
+  const auto found = rows_.find(storage.get());
+  if (found != rows_.end()) {
+    return found->second.buffer;
+  }
+  nb::object buffer = make_storage_buffer(*storage, path);
+  rows_[storage.get()] = {.storage = storage, .buffer = buffer};
+  return buffer;
+}
+
+nb::object TreeConverter::convert(const ckpt::Value& value) {
+  // Nothing here changes the value: `Child` is what walks of any kind take.
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+  auto* const root = const_cast<ckpt::Value*>(&value);
+  nb::object whole = enter({.value = root}, false);
+  while (!path_.empty()) {
+    Frame& frame = path_.back();
+    if (frame.next < frame.count) {
+      const ckpt::Child child = ckpt::child_of(*frame.value, frame.next++);
+      const bool is_key = frame.value->type() != ckpt::ValueType::kObject &&
+                          (child.slot == ckpt::ChildSlot::kKey ||
+                           child.slot == ckpt::ChildSlot::kMember);
+      nb::object made = enter(child, frame.is_in_key || is_key);
+      if (made.is_valid()) {
+        deliver(child.slot, child.index, std::move(made));
+      }
+      continue;
+    }
+    nb::object made = end(frame);
+    const auto [slot, index] = std::pair(frame.slot, frame.index);
+    path_.pop_back();
+    if (path_.empty()) {
+      whole = std::move(made);
+    } else {
+      deliver(slot, index, std::move(made));
+    }
+  }
+  return whole;
+}
+
+// The object of a child, or none while its parts are to be converted first.
+nb::object TreeConverter::enter(const ckpt::Child& child, bool is_in_key) {
+  const ckpt::Value& value = *child.value;
+  if (is_in_key) {
+    const bool is_first = path_.empty() || !path_.back().is_in_key;
+    key_visits_ = is_first ? 1 : key_visits_ + 1;
+    if (key_visits_ > kMaxKeyVisits) {
+      refuse_key(); // to hash it takes as long
+    }
+  }
+  if (nb::object found = known(value, is_in_key); found.is_valid()) {
+    return found;
+  }
+  nb::object made = begin(value, is_in_key);
+  if (!is_in_key && value.as_tensor() == nullptr) {
+    remember(value, made); // before its parts, which may refer to it
+  }
+  Frame frame{
+      .value = &value,
+      .slot = child.slot,
+      .index = child.index,
+      .is_in_key = is_in_key,
+      .count = ckpt::child_count(value),
+      .made = std::move(made)};
+  if (frame.count == 0) {
+    return end(frame);
+  }
+  path_.push_back(std::move(frame));
+  return {};
+}
+
+// What was made before, or above.
+nb::object TreeConverter::known(const ckpt::Value& value, bool is_in_key) {
+  const ckpt::Object* object = value.as_object();
+  if (object != nullptr && object->global == ckpt::kReferenceGlobal) {
+    return referred(*object);
+  }
+  if (is_in_key || value.owners() < 2) {
+    return {};
+  }
+  const auto found = made_.find(value.address());
+  return found == made_.end() ? nb::object() : found->second;
+}
+
+nb::object TreeConverter::referred(const ckpt::Object& object) const {
+  if (object.args == nullptr) {
+    return {};
+  }
+  const auto levels = object.args->as_tuple()->items.at(0).as_int();
+  const auto up = static_cast<std::uint64_t>(*levels) + 1;
+  if (up > path_.size()) {
+    return {};
+  }
+  const Frame& frame = path_[path_.size() - up];
+  // A tuple is there only when all of it is.
+  const bool is_there = frame.value->is_container() &&
+                        frame.value->type() != ckpt::ValueType::kTuple;
+  return is_there ? frame.made : nb::object();
+}
+
+void TreeConverter::remember(const ckpt::Value& value, const nb::object& made) {
+  if (value.owners() > 1) {
+    made_[value.address()] = made;
+  }
+}
+
+// The object, without its parts.
+nb::object TreeConverter::begin(const ckpt::Value& value, bool is_in_key) {
+  const Kit& kit = Kit::get();
+  switch (value.type()) {
+    case ckpt::ValueType::kTensor:
+      return array(*value.as_tensor());
+    case ckpt::ValueType::kList:
+      return nb::list();
+    case ckpt::ValueType::kTuple:
+      return owned(
+          PyTuple_New(static_cast<Py_ssize_t>(value.as_tuple()->items.size())));
+    case ckpt::ValueType::kSet:
+      return owned(is_in_key ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
+    case ckpt::ValueType::kDict: {
+      const ckpt::Dict& dict = *value.as_dict();
+      if (dict.kind == ckpt::Dict::Kind::kCounter) {
+        return kit.counter();
+      }
+      const bool is_ordered = dict.kind == ckpt::Dict::Kind::kOrderedDict ||
+                              !dict.attributes.empty();
+      return is_ordered ? kit.ordered_dict() : nb::dict();
+    }
+    case ckpt::ValueType::kObject:
+      return kit.object(text(value.as_object()->global));
+    default:
+      return value.visit(Leaf());
+  }
+}
+
+// A part of the value at the end of the path.
+void TreeConverter::deliver(
+    ckpt::ChildSlot slot,
+    std::size_t at,
+    nb::object made) {
+  Frame& frame = path_.back();
+  const bool is_object = frame.value->type() == ckpt::ValueType::kObject;
+  switch (slot) {
+    case ckpt::ChildSlot::kElement:
+      if (frame.value->type() == ckpt::ValueType::kTuple) {
+        const auto place = static_cast<Py_ssize_t>(at);
+        check(PyTuple_SetItem(frame.made.ptr(), place, made.release().ptr()));
+      } else {
+        check(PyList_Append(frame.made.ptr(), made.ptr()));
+      }
+      return;
+    case ckpt::ChildSlot::kMember:
+      if (PySet_Add(frame.made.ptr(), made.ptr()) < 0) {
+        refuse_key();
+      }
+      return;
+    case ckpt::ChildSlot::kKey:
+    case ckpt::ChildSlot::kAttributeKey:
+    case ckpt::ChildSlot::kTensorAttributes:
+      frame.key = std::move(made);
+      return;
+    case ckpt::ChildSlot::kItem:
+      if (!is_object) {
+        set_item(frame.made, frame.key, made);
+      } else if (frame.value->as_object()->is_sequence) {
+        frame.made.attr("items").attr("append")(made);
+      } else {
+        frame.made.attr("items").attr("append")(
+            nb::make_tuple(frame.key, made));
+      }
+      return;
+    case ckpt::ChildSlot::kAttribute:
+      set_item(frame.made.attr("__dict__"), frame.key, made);
+      return;
+    case ckpt::ChildSlot::kArgs:
+      frame.made.attr("args") = made;
+      return;
+    case ckpt::ChildSlot::kState:
+      frame.made.attr("state") = made;
+      frame.made.attr("has_state") = true;
+      return;
+    case ckpt::ChildSlot::kQuantizer:
+      frame.quantizer = std::move(made);
+      return;
+  }
+}
+
+void TreeConverter::set_item(
+    const nb::object& dict,
+    const nb::object& key,
+    const nb::object& value) const {
+  if (PyObject_SetItem(dict.ptr(), key.ptr(), value.ptr()) < 0) {
+    refuse_key();
+  }
+}
+
+// The object with its parts.
+nb::object TreeConverter::end(Frame& frame) {
+  const ckpt::Value& value = *frame.value;
+  if (const ckpt::Dict* dict = value.as_dict()) {
+    if (nb::len(frame.made) != dict->items.size()) {
+      refuse_key(); // two keys that are one in Python
+    }
+  }
+  nb::object made = std::move(frame.made);
+  if (const ckpt::Tensor* tensor = value.as_tensor()) {
+    if (frame.is_in_key || !is_plain(*tensor)) {
+      made = wrapped(frame, made);
+    }
+  }
+  if (frame.is_in_key) {
+    return made;
+  }
+  const ckpt::Object* object = value.as_object();
+  if (object != nullptr && is_numpy_call(object->global)) {
+    made = Kit::get().numpy_array(made);
+  }
+  remember(value, made);
+  return made;
+}
+
+bool TreeConverter::is_plain(const ckpt::Tensor& tensor) const {
+  return Kit::get().row(tensor.dtype, options_->use_ml_dtypes).is_exact &&
+         ckpt::has_bytes(tensor) && tensor.quantizer == nullptr &&
+         tensor.attributes == nullptr && tensor.class_name.empty();
+}
+
+nb::object TreeConverter::array(const ckpt::Tensor& tensor) {
+  if (!ckpt::has_bytes(tensor)) {
+    return nb::none();
+  }
+  return array_of(
+      tensor,
+      storages_->buffer_of(tensor.storage, options_->path),
+      Kit::get().row(tensor.dtype, options_->use_ml_dtypes),
+      options_->max_expanded_bytes,
+      options_->path);
+}
+
+nb::object TreeConverter::wrapped(const Frame& frame, const nb::object& array) {
+  const ckpt::Tensor& tensor = *frame.value->as_tensor();
+  return Kit::get().tensor(
+      text(ckpt::dtype_info(tensor.dtype).name),
+      int_tuple(tensor.sizes),
+      array,
+      frame.quantizer,
+      frame.key,
+      text(tensor.class_name));
+}
+
+// A key or an element that is, or holds, something that changes.
+void TreeConverter::refuse_key() const {
+  PyErr_Clear();
+  raise_python(
+      {.code = ErrorCode::kUnsupported,
+       .op = "python.load",
+       .message = "a key of a dict or an element of a set has no hash in "
+                  "Python; expected text, numbers, tuples of them, tensors",
+       .hint = "'lockstep ckpt show FILE' prints such a file",
+       .path = options_->path});
+}
+
+} // namespace lockstep::python
