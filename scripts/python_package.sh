@@ -62,10 +62,11 @@ build_sdist() { # build_sdist PYTHON
   rm -rf "$stage"
   mkdir -p "$stage/cpp"
   git ls-files -z --cached --others --exclude-standard python ":!python/src" \
-    | xargs -0 tar -ch --dereference | tar -x -C "$stage" --strip-components=1
+    | xargs -0 tar -chf - | tar -xf - -C "$stage" --strip-components=1
+  sed -i '/^build-dir/d' "$stage/pyproject.toml"
   git ls-files -z --cached --others --exclude-standard lockstep cli cmake python/src CMakeLists.txt \
     LICENSE docs/errors.md docs/error_details.md \
-    | xargs -0 tar -c | tar -x -C "$stage/cpp"
+    | xargs -0 tar -cf - | tar -xf - -C "$stage/cpp"
   (cd "$stage" && "$tools" -c \
     "import scikit_build_core.build as b; b.build_sdist('$out')" >/dev/null)
 }

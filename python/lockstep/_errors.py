@@ -75,6 +75,10 @@ class MissingKeyError(LockstepError, KeyError):
 class FileError(LockstepError, OSError):
     """The system could not read or write (kIo)."""
 
+    def __init__(self, text: str = "", **fields: Any) -> None:
+        super().__init__(text, **fields)
+        self.filename = self.path or None
+
 
 class ExistingFileError(FileError, FileExistsError):
     """A path where something is that is not to be replaced (E_EXISTS)."""
@@ -108,7 +112,4 @@ def _make(text: str, fields: dict[str, Any]) -> LockstepError:
         cls = ExistingFileError
     else:
         cls = _CLASSES.get(name, LockstepError)
-    error = cls(text, **fields)
-    if isinstance(error, OSError):
-        error.filename = fields["path"] or None
-    return error
+    return cls(text, **fields)

@@ -8,9 +8,13 @@ fuzz_input.bin of the working folder; an exception of another class fails.
 """
 import argparse
 import collections
+import io
 import pathlib
+import pickle
 import random
 import time
+import warnings
+import zipfile
 
 import numpy as np
 
@@ -56,6 +60,22 @@ def mutate(data, others, chance):
             case 6 if chance.randrange(8) == 0:
                 del data[at:]
     return bytes(data)
+
+
+def with_other_pickle(data, others, chance):
+    """The archive with a damaged pickle and right checksums: deeper than damage
+    of the container gets. Other files as they are."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            records = {name: archive.read(name) for name in archive.namelist()}
+    except Exception:  # noqa: BLE001: no archive
+        return None
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in records.items():
+            is_hit = name.endswith("data.pkl")
+            archive.writestr(zipfile.ZipInfo(name), mutate(content, others, chance) if is_hit else content)
+    return out.getvalue()
 
 
 def walk(root):
@@ -111,10 +131,14 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     chance, others = random.Random(args.seed), list(seeds())
+    warnings.simplefilter("ignore")  # of zipfile: one name twice
+    pickles = [pickle.dumps([1.5, {"a": (None, b"b")}, {2}], protocol) for protocol in range(6)] + others[:8]
+    sound = [data for data in others if exercise(data, None) == "read"]
     path = pathlib.Path("fuzz_input.bin")
     outcomes, end = collections.Counter(), time.monotonic() + args.seconds
     while time.monotonic() < end:
-        data = mutate(chance.choice(others), others, chance)
+        deeper = with_other_pickle(chance.choice(sound), pickles, chance) if chance.randrange(2) else None
+        data = deeper or mutate(chance.choice(others), others, chance)
         path.write_bytes(data)
         outcomes[exercise(data, path if chance.randrange(2) else None)] += 1
         if chance.randrange(4) == 0:

@@ -184,7 +184,8 @@ class Sources(unittest.TestCase):
             lockstep.load(path)
         error = caught.exception
         self.assertIsInstance(error, lockstep.MissingFileError)
-        self.assertEqual((error.filename, error.path, error.name), (str(path), str(path), "kNotFound"))
+        for told in (error, pickle.loads(pickle.dumps(error))):
+            self.assertEqual((told.filename, told.path, told.name), (str(path), str(path), "kNotFound"))
         with self.assertRaises(lockstep.LockstepError):
             lockstep.load(self.folder)
 
