@@ -368,17 +368,11 @@ Result<Checkpoint> read_exported_part(
     const LoadOptions& options,
     PartLoader load_part) {
   const ZipRecord* const found = zip.find(record);
-  if (load_part == nullptr || found == nullptr) {
+  if (load_part == nullptr || found == nullptr || found->method != 0) {
     return read_error(
         ErrorCode::kUnsupported,
         "E_PROGRAM",
-        format("the archive has no record '{}'", escape(record)));
-  }
-  if (found->method != 0) {
-    return read_error(
-        ErrorCode::kUnsupported,
-        "E_PROGRAM",
-        format("'{}' is compressed; expected it stored", escape(record)),
+        format("'{}' is missing or compressed", escape(record)),
         "torch.export.save writes such files: unpack this one, and pack it "
         "with 'zip -0'");
   }
