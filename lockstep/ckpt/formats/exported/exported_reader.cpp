@@ -390,10 +390,9 @@ Result<Checkpoint> read_exported_part(
   }
   auto part = load_part(source, record, options);
   if (!part) { // as if it lay in the file itself
-    Error& error = part.error();
-    error.record =
-        error.record.empty() ? record : format("{}!{}", record, error.record);
-    error.path.clear();
+    std::string& place = part.error().record;
+    place = place.empty() ? record : format("{}!{}", record, place);
+    part.error().path.clear();
   }
   return part;
 }
