@@ -56,4 +56,5 @@ if [ -e "$program" ]; then
     echo "cross_build: $(wc -l <"$folder/native.txt") lines of digests are equal"
   fi
 fi
-ctest --test-dir "$folder" --output-on-failure -R '^(base_test|ckpt_test|fuzz\..*)$'
+tests=$(IFS='|'; echo "${targets[*]}")
+ctest --test-dir "$folder" --output-on-failure -R "^(${tests/ckpt_fuzz/fuzz\\..*})\$"
