@@ -135,9 +135,12 @@ nb::object digest_object(const std::vector<ckpt::DigestRow>& rows) {
   return nb::make_tuple(text(ckpt::digest_text(rows)), made);
 }
 
-Result<std::vector<ckpt::DigestRow>> rows_of(Result<ckpt::Checkpoint> file) {
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint loaded, std::move(file));
-  return ckpt::digest_rows(loaded.root);
+Result<std::vector<ckpt::DigestRow>> rows_of(
+    const Result<ckpt::Checkpoint>& file) {
+  if (!file) {
+    return Error(file.error());
+  }
+  return ckpt::digest_rows(file->root);
 }
 
 nb::object digest_path(const nb::bytes& path) {
