@@ -155,7 +155,7 @@ class Stage(unittest.TestCase):
                       self.text("en/own_data.md"))
         self.assertIn('<a href="../../own_data/">English</a>',
                       self.text("zh/own_data.md"))
-        self.assertIn("本页只有英文版", self.text("zh/resume.md"))
+        self.assertIn("本页只有英文版", self.text("zh/performance.md"))
         self.assertNotIn("本页只有英文版", self.text("zh/own_data.md"))
 
     def test_the_table_of_errors_has_every_code(self):
