@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   model->to(model->devices().front());
   std::cout << ls::to_string(*model) << "\n";
   std::cout << model->module()->name << "\n";
-  const auto& features = model->module()->features;
+  auto& features = model->module()->features;
   std::cout << ls::to_string(*features[0]) << "\n";
   std::cout << ls::to_string(*features->named_children()["conv2"]) << "\n";
   const auto output = model->forward(torch::ones({4, 1, 12, 12}));
