@@ -75,7 +75,8 @@ def sources(entry):
                  if line.startswith("#include")]
     return [str(path.relative_to(ROOT)) for path in paths
             if path.is_relative_to(ROOT)
-            and not path.is_relative_to(ROOT / "build")]
+            and not any(path.is_relative_to(ROOT / folder)
+                        for folder in ("build", ".venv"))]
 
 
 def choose(entries, named):
