@@ -157,7 +157,7 @@ std::vector<BadInput> record_rows() {
       other_archive(
           "exported_program",
           {"data/weights/weight_0", "models/model.json", ".data/version"},
-          "torch.export.load(path)"),
+          "ckpt convert IN.pt2 OUT.pt"),
       other_archive(
           "package",
           {".data/0.storage", ".data/extern_modules", ".data/version"},
