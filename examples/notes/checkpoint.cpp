@@ -26,12 +26,12 @@ int main(int argc, char** argv) {
   const int epoch = 0;
   model->forward(torch::ones({4, 3})).square().mean().backward();
   optimizer.step();
-  double best_mIoU = 0.5;
+  double best = 0.5;
 
   // The whole state of the training, with the weights of the inner module.
   ls::save(
       {{"epoch", epoch + 1},
-       {"best_mIoU", best_mIoU},
+       {"best_mIoU", best},
        {"state_dict", model->module()},
        {"optimizer", optimizer}},
       "checkpoint.pth.tar");
@@ -40,10 +40,10 @@ int main(int argc, char** argv) {
   // Goes on.
   const auto checkpoint =
       ls::load("checkpoint.pth.tar", {.map_location = "cpu"});
-  best_mIoU = checkpoint["best_mIoU"].to<double>();
+  best = checkpoint["best_mIoU"].to<double>();
   ls::load_weights(*model, checkpoint);
   ls::load_state(optimizer, checkpoint["optimizer"]);
-  std::cout << "epoch " << checkpoint["epoch"] << " best " << best_mIoU << "\n";
+  std::cout << "epoch " << checkpoint["epoch"] << " best " << best << "\n";
   for (auto& group : optimizer.param_groups()) {
     group.set_lr(group.lr() / 2);
     std::cout << "lr " << group.lr() << "\n";

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
       const auto loss = criterion(model->forward(images), labels);
       loss.backward();
       optimizer.step();
-      total += loss.item<double>() * labels.size(0);
+      total += loss.item<double>() * double(labels.size(0));
     }
     train_losses.push_back(total / count);
   };
@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
     for (auto& [images, targets] : val_loader) {
       const auto labels = targets.to(device);
       const auto output = model->forward(images);
-      total += criterion(output, labels).item<double>() * labels.size(0);
+      const auto loss = criterion(output, labels);
+      total += loss.item<double>() * double(labels.size(0));
       correct += output.argmax(1).eq(labels).sum().item<double>();
     }
     val_losses.push_back(total / count);
