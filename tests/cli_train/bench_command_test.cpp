@@ -133,7 +133,7 @@ TEST(BenchCommand, TuneTimesEveryWayOfEachConvolution) {
               [](const json& way) { return way["chosen"].get<bool>(); }),
           1)
           << one;
-      EXPECT_EQ(ways[0]["way"], "exact");
+      EXPECT_EQ(ways[0]["algorithm"], "exact");
     }
   }
   EXPECT_EQ(convolutions, 20);
@@ -180,7 +180,7 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
        "--amp: expected off, bf16, auto, got 'fp16'"},
       {{"resnet18", "--compare", "lockstep"}, "expected other kernels"},
       {{"resnet18", "--compare", "torch", "--tune"},
-       "--tune compares every way with LibTorch's"},
+       "--tune compares every algorithm with LibTorch's"},
       {{"resnet18", "--json=yes"}, "flag '--json' takes no value, got 'yes'"},
   };
   for (const auto& row : rows) {

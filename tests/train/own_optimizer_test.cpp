@@ -114,8 +114,9 @@ class Clamp final : public StepHook {
 };
 
 TEST_P(OwnOptimizer, WhatAHookWritesIsWhatTheReplicasHave) {
-  const auto losses = [this](const std::string& devices, bool by_hook) {
-    TrainConfig wanted = config(format("{}-{}", devices, by_hook));
+  int runs = 0;
+  const auto losses = [&](const std::string& devices, bool by_hook) {
+    TrainConfig wanted = config(format("run{}", ++runs));
     wanted.devices = devices;
     wanted.model = "mlp";
     wanted.freeze = "layers.1";
