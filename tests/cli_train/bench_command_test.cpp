@@ -126,14 +126,16 @@ TEST(BenchCommand, TuneTimesEveryWayOfEachConvolution) {
         one["passes"].contains("input gradient"),
         one["weight"][1] != 1) // of channels
         << one;
-    for (const json& ways : one["passes"]) {
+    for (const json& algorithms : one["passes"]) {
       EXPECT_EQ(
           std::ranges::count_if(
-              ways,
-              [](const json& way) { return way["chosen"].get<bool>(); }),
+              algorithms,
+              [](const json& algorithm) {
+                return algorithm["chosen"].get<bool>();
+              }),
           1)
           << one;
-      EXPECT_EQ(ways[0]["algorithm"], "exact");
+      EXPECT_EQ(algorithms[0]["algorithm"], "exact");
     }
   }
   EXPECT_EQ(convolutions, 20);
