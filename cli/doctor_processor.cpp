@@ -9,6 +9,7 @@
 
 #include "cli/doctor.h"
 #include "lockstep/base/internal/numbers.h"
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {
@@ -29,17 +30,6 @@ constexpr std::array kVectors{
     Vectors{"asimd", "NEON"},
     Vectors{"sve", "SVE"},
 };
-
-// "X" of the first line "name : X"; the name has tabs behind it.
-std::string cpu_fact(const std::string& text, std::string_view name) {
-  for (const std::string& line : split(text, '\n')) {
-    const auto colon = line.find(": ");
-    if (line.starts_with(name) && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
-  }
-  return {};
-}
 
 Finding vectors_of(const std::string& text) {
   std::string flags = cpu_fact(text, "flags");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // All file access goes through `FileSystem`, so that tests can replace the
-// disk: `real_fs()` (this file's default), `MemoryFs` (memory_fs.h), and their
-// `FaultFs`, which fails or forgets on purpose.
+// disk: `real_fs()` (this file's default), `MemoryFs` (memory_fs.h), and a
+// `FaultFs` of the tests, which fails or forgets on purpose.
 // Files that must survive a crash are written by atomic_file.h.
 #pragma once
 

@@ -207,7 +207,7 @@ class ReplicatedDevices final : public Strategy {
 
   void update() override {
     Strategy::update();
-    may_have_changed_ |= !optimizer().counts_writes();
+    may_have_changed_ = true;
   }
   void begin_test() override {
     may_have_changed_ = true;
@@ -218,11 +218,11 @@ class ReplicatedDevices final : public Strategy {
 
  private:
   AnyStructure forward(const at::Tensor& images, Pass pass) override {
-    if (pass == Pass::kStep || may_have_changed_) {
+    // The batches of one test share what the devices hold.
+    if (pass == Pass::kStep || (pass == Pass::kTest && may_have_changed_)) {
       model_->group().forget_sent();
     }
-    // A program makes a step of its own optimizer behind it.
-    may_have_changed_ = pass == Pass::kStep;
+    may_have_changed_ = pass != Pass::kTest;
     return AnyStructure(model_->forward(images));
   }
   std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() override {
@@ -230,7 +230,7 @@ class ReplicatedDevices final : public Strategy {
   }
 
   DataParallel<M> model_;
-  /// Weights, past the counters, since they were sent to the devices.
+  /// Weights, since the last test sent them to the devices.
   bool may_have_changed_ = true;
 };
 

@@ -4,10 +4,12 @@
 // lockstep-train itself.
 #include "lockstep/train/settings/internal/commands.h"
 
+#include <algorithm>
 #include <regex>
 #include <set>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "cli_train/flags.h"
 #include "lockstep/base/strings.h"
@@ -43,6 +45,25 @@ TEST(Commands, AreListedAndHaveHelp) {
     const auto page =
         run_shell(format("{}lockstep' man {}", kBin, command.name));
     EXPECT_EQ(page.status, 0) << page.err;
+  }
+}
+
+// One line of findings, each of a kind that the doctor knows.
+TEST(Facts, AreWhatTheDoctorShows) {
+  const auto told = run_shell(format("{}lockstep-train' --facts", kBin));
+  EXPECT_EQ(told.status, 0) << told.err;
+  const auto findings = nlohmann::json::parse(told.out)["findings"];
+  const auto doctor = run_shell(format("{}lockstep' doctor --json", kBin));
+  const auto shown = nlohmann::json::parse(doctor.out)["result"]["findings"];
+  std::vector<std::string> names;
+  for (const auto& finding : findings) {
+    names.push_back(finding["name"].get<std::string>());
+    EXPECT_NE(std::find(shown.begin(), shown.end(), finding), shown.end())
+        << finding;
+  }
+  for (const char* const name :
+       {"version", "folder", "build", "threads", "bfloat16", "host"}) {
+    EXPECT_THAT(names, ::testing::Contains(name));
   }
 }
 

@@ -243,6 +243,20 @@ TEST_P(CountedWeights, AreSentOnceWhereNobodyChangesThem) {
   EXPECT_EQ(all - bias_alone, 3 * 4 * sizeof(double));
   net->weight.data().fill_(0.5); // nothing counts it
   EXPECT_EQ(sent(false), all);
+  sent(true);
+  strategy->test(doubles());
+  net->weight.data().fill_(0.25);
+  strategy->update();
+  EXPECT_NEAR(
+      strategy->test(doubles()).read().loss,
+      torch::cross_entropy_loss(
+          torch::nn::functional::linear(
+              doubles().images,
+              net->weight.detach().cpu(),
+              net->bias.detach().cpu()),
+          doubles().targets)
+          .item<float>(),
+      1e-6);
 }
 
 TEST(FromTorch, ItsStepsAreCounted) {

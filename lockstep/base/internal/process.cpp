@@ -40,4 +40,14 @@ std::string host_name() {
   return name.data();
 }
 
+std::string cpu_fact(const std::string& text, std::string_view name) {
+  for (const std::string& line : split(text, '\n')) {
+    const auto colon = line.find(": ");
+    if (line.starts_with(name) && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return {};
+}
+
 } // namespace lockstep

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 #include "lockstep/base/internal/descriptor.h"
 
@@ -27,5 +28,9 @@ std::string host_id();
 
 /// What people call the machine.
 std::string host_name();
+
+/// "X" of the first line "name : X" of /proc/cpuinfo, given as `text`; empty if
+/// there is none.
+std::string cpu_fact(const std::string& text, std::string_view name);
 
 } // namespace lockstep

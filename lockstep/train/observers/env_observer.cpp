@@ -15,6 +15,7 @@
 #include <ATen/Version.h>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/internal/utc.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
@@ -39,17 +40,6 @@ std::string text_of(const std::filesystem::path& path) {
 
 std::string first_line(const std::filesystem::path& path) {
   return split(text_of(path), '\n').front();
-}
-
-/// "model name : X" of the first core; empty on machines that say none.
-std::string cpu_model() {
-  for (const std::string& line : split(text_of("/proc/cpuinfo"), '\n')) {
-    const auto colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
-  }
-  return {};
 }
 
 /// The arguments of this process, each as it was typed.
@@ -193,7 +183,10 @@ ordered_json describe(const StartRecord& record) {
       {"os",
        format("{} {} {}", system.sysname, system.release, system.machine)},
       {"cpu",
-       {{"model", cpu_model()},
+       {{"model",
+         cpu_fact(
+             text_of(std::filesystem::path("/proc/cpuinfo")),
+             "model name")},
         {"cores", std::thread::hardware_concurrency()},
         {"isa", at::get_cpu_capability()}}},
       {"threads", at::get_num_threads()},

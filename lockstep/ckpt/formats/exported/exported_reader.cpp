@@ -373,8 +373,8 @@ Result<Checkpoint> read_exported_part(
         ErrorCode::kUnsupported,
         "E_PROGRAM",
         format("'{}' is missing or compressed", escape(record)),
-        "torch.export.save writes such files: unpack this one, and pack it "
-        "with 'zip -0'");
+        "torch.export.save does not compress records: unpack the archive, and "
+        "pack it with 'zip -0'");
   }
   if (options.checks_tensors()) { // its own records are compared, too
     LOCKSTEP_TRY(zip.check_crc(*found));
