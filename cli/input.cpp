@@ -59,10 +59,18 @@ Result<Input> Input::open(const std::string& file) {
   return input;
 }
 
+// With its path, so that files beside it are found.
+Result<ckpt::Checkpoint> Input::load_any(
+    const ckpt::LoadOptions& options) const {
+  if (source_ == nullptr) {
+    return ckpt::load(name_, options);
+  }
+  return bytes_ == nullptr ? ckpt::load(source_, name_, options, real_fs())
+                           : ckpt::load(source_, name_, options);
+}
+
 Result<ckpt::Checkpoint> Input::load(const ckpt::LoadOptions& options) const {
-  // By its path, so that files beside it are found.
-  auto file = bytes_ == nullptr ? ckpt::load(name_, options)
-                                : ckpt::load(source_, name_, options);
+  auto file = load_any(options);
   // To take a tree of many nodes apart is a quarter of a command's time, and
   // the program ends then: its first tree stays. The others go, lest those of
   // many files pile up.

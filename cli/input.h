@@ -31,6 +31,9 @@ class Input {
       const ckpt::LoadOptions& options = {.use_mmap = false}) const;
 
  private:
+  [[nodiscard]] Result<ckpt::Checkpoint> load_any(
+      const ckpt::LoadOptions& options) const;
+
   std::shared_ptr<const std::string> bytes_;
   std::shared_ptr<ckpt::ByteSource> source_;
   std::string name_;

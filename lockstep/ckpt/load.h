@@ -4,16 +4,21 @@
 //   auto file = ckpt::load("checkpoint.pth.tar");      // Result<Checkpoint>
 //   const Value* weights = file->root.find("state_dict");
 //   ckpt::save("copy.pth.tar", file->root);
+//   for (const auto& [name, tensor] : ckpt::tensors("model.safetensors")) {
+//     use(name, tensor.span<float>());                 // no copy
+//   }
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/tensor.h"
 
 #pragma GCC visibility push(default)
 namespace lockstep::ckpt {
@@ -31,6 +36,35 @@ Result<Checkpoint> load(
     const std::shared_ptr<ByteSource>& source,
     const std::string& name,
     const LoadOptions& options = {});
+
+/// The same of a file that is open already: `open_source(path, ..., fs)`.
+/// What lies beside it is found by its path.
+Result<Checkpoint> load(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& path,
+    const LoadOptions& options,
+    FileSystem& fs);
+
+/// A tensor and its dotted name: "state_dict.fc.weight".
+struct NamedTensor {
+  std::string name = {};
+  Tensor tensor = {};
+};
+
+/// All tensors of a file in its order, wherever they are in it (walk.h), each
+/// with a storage of its own in which `Tensor::span` finds its elements row by
+/// row: those of the mapped file where they lie so, else a copy, made when they
+/// are asked for first. Ownership: each holds what it needs of the file.
+/// Errors: throws those of `load`, and kUnsafe (E_DEPTH, E_LIMIT); reading a
+/// view that repeats its bytes beyond the limits throws kUnsafe (E_LIMIT).
+std::vector<NamedTensor> tensors(
+    const std::string& path,
+    const LoadOptions& options = {},
+    FileSystem& fs = real_fs());
+/// The same of a tree.
+std::vector<NamedTensor> tensors_of(
+    const Value& root,
+    const Limits& limits = {});
 
 /// For `LoadOptions::beside`, to load many files of a folder.
 std::shared_ptr<FolderFacts> make_folder_facts();

@@ -5,6 +5,8 @@
 // bytes in blocks, and what they say.
 #pragma once
 
+#include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -149,6 +151,41 @@ struct Storage {
 
 class Value;
 
+/// The dtype whose elements are a T of C++; none for other types.
+template <class T>
+inline constexpr std::optional<DType> kDTypeOf = std::nullopt;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<float> = DType::kFloat32;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<double> = DType::kFloat64;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::complex<float>> =
+    DType::kComplex64;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::complex<double>> =
+    DType::kComplex128;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::int8_t> = DType::kInt8;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::int16_t> = DType::kInt16;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::int32_t> = DType::kInt32;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::int64_t> = DType::kInt64;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::uint8_t> = DType::kUInt8;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::uint16_t> = DType::kUInt16;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::uint32_t> = DType::kUInt32;
+template <>
+inline constexpr std::optional<DType> kDTypeOf<std::uint64_t> = DType::kUInt64;
+
+/// As what elements can be read where they lie: the types above, and
+/// `std::byte` for the bytes of any dtype.
+template <class T>
+concept ElementType = kDTypeOf<T>.has_value() || std::same_as<T, std::byte>;
+
 /// As many as PyTorch's tensors can have.
 inline constexpr std::size_t kMaxDimensions = 64;
 
@@ -178,7 +215,34 @@ struct Tensor {
   [[nodiscard]] std::int64_t numel() const;
   /// True if elements are row-major without gaps.
   [[nodiscard]] bool is_contiguous() const;
+  /// The elements, row by row, where they lie: of a mapped file nothing is
+  /// copied. A bool is a `std::uint8_t`. Ownership: valid while a copy of this
+  /// tensor lives. Threads: may be called concurrently.
+  /// Errors: throws kMismatch for a `T` of another dtype; kInvalidArgument if
+  /// the elements do not lie row by row, or where no T may (`tensors` gives all
+  /// so that they do); kUnsupported if there are none in the file; as
+  /// `StorageSource::load`.
+  template <ElementType T>
+  [[nodiscard]] std::span<const T> span() const&;
+  template <ElementType T>
+  void span() const&& = delete;
 };
+
+namespace internal {
+/// The bytes of `Tensor::span`. `dtype`: that of its T, none for bytes.
+ByteSpan element_bytes(
+    const Tensor& tensor,
+    std::optional<DType> dtype,
+    std::size_t alignment);
+} // namespace internal
+
+template <ElementType T>
+std::span<const T> Tensor::span() const& {
+  const ByteSpan bytes =
+      internal::element_bytes(*this, kDTypeOf<T>, alignof(T));
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): checked there
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
 
 /// Strides of elements one row after the other; an empty dimension counts as
 /// one, as in PyTorch. Units: elements. The number of elements must fit.

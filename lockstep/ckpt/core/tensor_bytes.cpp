@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -80,7 +81,57 @@ Extent extent_of(const Tensor& tensor) {
   return {.begin = tensor.offset, .count = last + 1};
 }
 
+// Elements are kept as little-endian files have them.
+bool is_read_as(DType stored, DType wanted) {
+  const bool is_native = std::endian::native == std::endian::little ||
+                         dtype_info(stored).size == 1;
+  return is_native && (stored == wanted ||
+                       (stored == DType::kBool && wanted == DType::kUInt8));
+}
+
 } // namespace
+
+ByteSpan internal::element_bytes(
+    const Tensor& tensor,
+    std::optional<DType> dtype,
+    std::size_t alignment) {
+  const auto refuse = [](ErrorCode code, std::string what, std::string hint) {
+    raise(
+        {.code = code,
+         .op = "ckpt.span",
+         .message = std::move(what),
+         .hint = std::move(hint)});
+  };
+  if (dtype && !is_read_as(tensor.dtype, *dtype)) {
+    refuse(
+        ErrorCode::kMismatch,
+        format(
+            "expected elements of {}, got {}",
+            dtype_info(*dtype).name,
+            dtype_info(tensor.dtype).name),
+        "ask for the tensor's own type; std::byte reads any");
+  }
+  if (!has_bytes(tensor)) {
+    refuse(ErrorCode::kUnsupported, "the file has no bytes of the tensor", "");
+  }
+  if (!tensor.is_contiguous() || Resolver(tensor).is_needed()) {
+    refuse(
+        ErrorCode::kInvalidArgument,
+        "the elements do not lie row by row, or are to be negated",
+        "tensors() gives those of a file so that they do; for_each_block reads "
+        "them in order");
+  }
+  const ByteSpan bytes = tensor.storage->source->load().value().subspan(
+      static_cast<std::size_t>(tensor.offset) * dtype_info(tensor.dtype).size,
+      contiguous_bytes(tensor));
+  if (std::bit_cast<std::uintptr_t>(bytes.data()) % alignment != 0) {
+    refuse(
+        ErrorCode::kInvalidArgument,
+        format("the elements do not lie at a multiple of {} bytes", alignment),
+        "tensors() gives those of a file so that they do");
+  }
+  return bytes;
+}
 
 std::uint64_t contiguous_bytes(const Tensor& tensor) {
   const std::uint64_t size = dtype_info(tensor.dtype).size;
@@ -110,7 +161,7 @@ Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
           "repeats the {} of its storage up to {}",
           human_bytes(own),
           human_bytes(bytes)),
-      "add --allow-expand to read it anyway");
+      "expanding() reads it anyway");
 }
 
 Status ExpansionBudget::add(const Tensor& tensor) {
@@ -132,7 +183,7 @@ Status ExpansionBudget::add(const Tensor& tensor) {
                         views_,
                         max_expanded_bytes_,
                         kViewsPerByte),
-                    "--max-expanded-bytes allows more"));
+                    "Limits::max_expanded_bytes allows more"));
 }
 
 class TensorBlocks::Impl {

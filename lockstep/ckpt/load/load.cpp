@@ -185,6 +185,14 @@ load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
   LOCKSTEP_ASSIGN(
       const auto source,
       open_source(path, {.use_mmap = options.use_mmap}, fs));
+  return load(source, path, options, fs);
+}
+
+Result<Checkpoint> load(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& path,
+    const LoadOptions& options,
+    FileSystem& fs) {
   const LoadOptions shared = counting(options);
   auto file = read_source(
       {.source = source,
