@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/flag_words.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/internal/program_text.h"
 #include "lockstep/base/strings.h"
@@ -55,10 +56,11 @@ Json element_json(std::string_view text) {
 }
 
 int print_error(
-    const Error& error,
+    const Error& of_library,
     std::string_view schema,
     bool json,
     std::optional<Json> result) {
+  const Error error = in_flags(of_library);
   if (json) {
     Json object = answer_json(schema, error);
     if (result) {

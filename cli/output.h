@@ -27,7 +27,7 @@ void print_result(std::string_view schema, Json result);
 Json element_json(std::string_view text);
 
 /// The error as text to stderr and, with `json`, as an object to stdout, with
-/// what was found before it. Returns its exit status.
+/// what was found before it; its hint names flags. Returns its exit status.
 int print_error(
     const Error& error,
     std::string_view schema,

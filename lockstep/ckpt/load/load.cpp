@@ -110,7 +110,7 @@ Error strict_error(const Warning& warning) {
       .code = ErrorCode::kCorrupt,
       .op = "ckpt.read",
       .message = warning.text,
-      .hint = "without --strict this is a warning",
+      .hint = "without LoadOptions::strict this is a warning",
       .detail = warning.name};
 }
 

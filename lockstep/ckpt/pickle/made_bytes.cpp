@@ -101,7 +101,7 @@ Error MadeCounter::refuse() const {
           allowed_,
           extra_,
           kMadePerByte),
-      "--max-made-bytes allows more");
+      "Limits::max_made_bytes allows more");
 }
 
 std::uint64_t bytes_of_node(const Value& value) {

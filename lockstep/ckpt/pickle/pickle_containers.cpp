@@ -107,8 +107,8 @@ Error TreeBuilder::too_much(std::uint64_t depth) const {
       is_deep ? "E_DEPTH" : "E_LIMIT",
       is_deep ? format("values nest deeper than {} levels", limits_.max_depth)
               : format("more than {} values", limits_.max_nodes),
-      is_deep ? "--max-depth allows more, up to 2000"
-              : "--max-nodes allows more");
+      is_deep ? "Limits::max_depth allows more, up to 2000"
+              : "Limits::max_nodes allows more");
 }
 
 Status TreeBuilder::deepen(TreeSlot& slot, std::uint64_t child_depth) const {

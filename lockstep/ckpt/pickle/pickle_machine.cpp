@@ -116,7 +116,7 @@ Result<PickleResult> read_pickle(
             "pickle is too large; expected at most {} bytes, got {}",
             limits.max_pickle_bytes,
             bytes.size()),
-        "--max-pickle-bytes allows more");
+        "Limits::max_pickle_bytes allows more");
   }
   Limits bounded = limits;
   bounded.max_depth = std::min(limits.max_depth, kMaxTreeDepth);

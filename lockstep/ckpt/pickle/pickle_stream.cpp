@@ -62,7 +62,7 @@ Result<PickleResult> PickleStream::next(PersistentIdHandler* handler) {
       error.detail = "E_LIMIT";
       error.message =
           format("a pickle has more than {} bytes", limits_.max_pickle_bytes);
-      error.hint = "--max-pickle-bytes allows more";
+      error.hint = "Limits::max_pickle_bytes allows more";
     }
     error.offset = position_ + error.offset.value_or(0);
     return error;

@@ -75,7 +75,7 @@ class StackMachine {
         ErrorCode::kUnsafe,
         "E_LIMIT",
         format("more than {} opcodes", max_opcodes_),
-        "--max-opcodes allows more");
+        "Limits::max_opcodes allows more");
   }
 
   /// The value that STOP gives. Stack and memo are empty afterwards.

@@ -262,7 +262,7 @@ Result<std::shared_ptr<const std::string>> ValuePickler::storage_key(
 
 std::string ValuePickler::refusal_hint(const Object& object) {
   if (object.global.ends_with("Namespace")) {
-    return "--namespace-as-dict writes it as a dict; 'lockstep ckpt drop' "
+    return "plain_namespaces() writes it as a dict; 'lockstep ckpt drop' "
            "takes "
            "it out";
   }

@@ -128,7 +128,7 @@ Status check_sizes(
             max_ratio(limits)),
         record.header_offset,
         record.name,
-        "add --allow-expand if you trust the file");
+        "expanding() reads it, if you trust the file");
   }
   return {};
 }

@@ -86,7 +86,7 @@ Result<std::string> take_root(
           format("record '{}' is in no folder", escape(name)),
           entry.record.header_offset,
           name,
-          "--lenient reads it anyway");
+          "Limits::allow_no_root reads it anyway");
     }
     if (root.empty()) {
       root = name.substr(0, slash);

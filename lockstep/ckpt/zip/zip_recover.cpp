@@ -107,10 +107,11 @@ class Recovery {
             is_costly
                 ? std::string("too many records have no end that is found")
                 : format(
-                      "the archive has more than {} records; "
-                      "--max-records allows more",
+                      "the archive has more than {} records",
                       limits_.max_records),
-            header);
+            header,
+            "",
+            is_costly ? "" : "Limits::max_records allows more");
       }
       LOCKSTEP_ASSIGN(at, read_record(*header));
     }

@@ -122,6 +122,7 @@ void expect_error(const BadInput& input, const Error& error) {
   EXPECT_EQ(error.detail, input.detail) << text;
   EXPECT_EQ(error_info(error.code).name, error_info(input.code).name) << text;
   EXPECT_FALSE(error.op.empty()) << text;
+  EXPECT_FALSE(error.hint.starts_with("--")) << "a program's flag: " << text;
   if (input.offset) {
     EXPECT_EQ(error.offset, input.offset) << text;
   }
@@ -254,6 +255,7 @@ TEST_P(BadInputs, Program) {
     return c == '\n' || static_cast<unsigned char>(c) >= ' ';
   });
   EXPECT_TRUE(is_printable) << "control characters reach the terminal";
+  EXPECT_EQ(all.find("Limits::"), std::string::npos) << all;
   EXPECT_TRUE(files_.is_untouched());
 }
 

@@ -44,7 +44,7 @@ std::vector<BadInput> growth_rows() {
          .says = {
              "values, names and copies of",
              "expected at most",
-             "--max-made-bytes allows more"}});
+             " allows more"}});
   }
   return rows;
 }

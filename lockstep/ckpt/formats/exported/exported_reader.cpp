@@ -298,7 +298,7 @@ class ExportedReader {
               escape(record.name),
               options_.limits.max_pickle_bytes,
               record.size),
-          "--max-pickle-bytes allows more");
+          "Limits::max_pickle_bytes allows more");
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(

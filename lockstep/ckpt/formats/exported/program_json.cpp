@@ -113,7 +113,7 @@ Status ProgramJson::count(std::uint64_t bytes) {
                    format(
                        "the program takes more than {} bytes of memory",
                        allowed_),
-                   "--max-made-bytes allows more"));
+                   "Limits::max_made_bytes allows more"));
 }
 
 Status ProgramJson::Level::status() const {

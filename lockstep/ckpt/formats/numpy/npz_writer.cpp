@@ -64,7 +64,7 @@ Result<std::vector<PlannedArray>> plan_arrays(
   if (!options.clone_views) {
     LOCKSTEP_TRY(check_not_shared(
         flat,
-        "npz has no views; --clone-views (clone_views) writes each tensor"));
+        "npz has no views; SaveOptions::clone_views writes each tensor"));
   }
   const bool is_bare = root.as_tensor() != nullptr;
   std::vector<PlannedArray> arrays;

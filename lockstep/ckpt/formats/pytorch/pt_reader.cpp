@@ -210,7 +210,7 @@ class PtReader {
               "data.pkl is too large; expected at most {} bytes, got {}",
               options_.limits.max_pickle_bytes,
               record->size),
-          "--max-pickle-bytes allows more");
+          "Limits::max_pickle_bytes allows more");
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));

@@ -134,7 +134,7 @@ class HeaderParser {
           format("the header lists more than {} tensors", limits_.max_records),
           json_.key_offset());
       error.code = ErrorCode::kUnsafe;
-      error.hint = "--max-records allows more";
+      error.hint = "Limits::max_records allows more";
       return error;
     }
     SafetensorsEntry entry{.name = name, .header_offset = json_.key_offset()};

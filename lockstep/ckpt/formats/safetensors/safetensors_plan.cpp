@@ -112,7 +112,7 @@ Result<SafetensorsPlan> plan_safetensors(
   if (!options.clone_views) {
     LOCKSTEP_TRY(check_not_shared(
         flat,
-        "safetensors has no views; --clone-views (clone_views) writes each "
+        "safetensors has no views; SaveOptions::clone_views writes each "
         "tensor"));
   }
   MetadataPlan metadata;

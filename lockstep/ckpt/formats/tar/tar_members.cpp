@@ -210,9 +210,8 @@ class TarParser {
       return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
-          format(
-              "more than {} members; --max-records allows more",
-              limits_.max_records));
+          format("more than {} members", limits_.max_records),
+          "Limits::max_records allows more");
     }
     const auto part =
         std::make_shared<PartSource>(source_, position_ + kTarBlock, size);

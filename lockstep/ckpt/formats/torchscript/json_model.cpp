@@ -64,7 +64,7 @@ class ModelParser {
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("model.json has more than {} objects", limits_.max_nodes),
-          "--max-nodes allows more");
+          "Limits::max_nodes allows more");
     }
     return json_.members([&](const std::string& key) {
       const auto field = std::ranges::find(fields, key, &Field::name);

@@ -72,7 +72,7 @@ class ModelReader {
               name,
               options_.limits.max_pickle_bytes,
               record->size),
-          "--max-pickle-bytes allows more");
+          "Limits::max_pickle_bytes allows more");
     }
     if (options_.check_crc) {
       LOCKSTEP_TRY(zip_->check_crc(*record));

@@ -294,7 +294,7 @@ class Converter {
             "tensors of {} and {} view one storage, so its type cannot change",
             dtype_info(one).name,
             dtype_info(other).name),
-        .hint = "--clone-views gives each a storage of its own",
+        .hint = "ConvertOptions::clone_views gives each a storage of its own",
         .detail = "E_MIXED_VIEWS"};
   }
 

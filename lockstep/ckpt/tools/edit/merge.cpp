@@ -20,7 +20,7 @@ Error collisions(const std::vector<std::string>& names) {
           "both files have {}: {}",
           counted(names.size(), "key"),
           some_names(names)),
-      .hint = "--replace takes the second file's values",
+      .hint = "MergeOptions::replace takes the second file's values",
       .detail = "E_KEY_COLLISION"};
 }
 

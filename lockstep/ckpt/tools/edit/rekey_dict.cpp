@@ -21,7 +21,7 @@ Error collision(
           escape(key),
           escape(first),
           escape(second)),
-      .hint = "--dry-run shows the new names; drop or rename one of them first",
+      .hint = "drop or rename one of them first",
       .detail = "E_KEY_COLLISION"};
 }
 

@@ -102,10 +102,11 @@ Status check_sharing(const Dict& weights, const StripOptions& options) {
           some_names(sharing.strangers)),
       .detail = "E_NO_PREFIX"};
   if (sharing.have != 0) {
-    error.hint = "--partial strips the keys that have it";
+    error.hint = "StripOptions::partial strips the keys that have it";
   } else if (const std::string part = first_part(weights); !part.empty()) {
-    error.hint =
-        format("all of them start with '{0}': --prefix {0}", escape(part));
+    error.hint = format(
+        "all of them start with '{0}': StripOptions::prefix {0}",
+        escape(part));
   } else {
     error.hint = "'lockstep ckpt ls FILE' lists the keys";
   }

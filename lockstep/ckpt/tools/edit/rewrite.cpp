@@ -96,7 +96,7 @@ Result<std::vector<ExtraRecord>> merge_records(
           .op = "ckpt.edit",
           .message =
               format("both files have a record '{}'", escape(record.name)),
-          .hint = "--replace takes what the second file has",
+          .hint = "MergeOptions::replace takes what the second file has",
           .detail = "E_KEY_COLLISION"};
     }
   }

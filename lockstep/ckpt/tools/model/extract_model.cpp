@@ -161,7 +161,7 @@ Result<FoundModel> only_model(const Value& root) {
             "the file holds {}: {}",
             counted(keys.size(), "model"),
             some_names(keys)),
-        "choose one with --key");
+        "choose one with ExtractOptions::key");
   }
   return found.front();
 }
@@ -186,7 +186,7 @@ Result<Value> chosen_program(const Checkpoint& file, const std::string& key) {
                         counted(names.size(), "program"),
                         some_names(names))
                   : format("the file has no program '{}'", escape(key)),
-      key.empty() ? "choose one with --key"
+      key.empty() ? "choose one with ExtractOptions::key"
                   : format("it has {}", some_names(names)));
 }
 

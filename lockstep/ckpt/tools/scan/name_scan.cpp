@@ -208,7 +208,7 @@ Status NameScan::pushed(const Sketch& /*sketch*/) const {
                    ErrorCode::kUnsafe,
                    "E_LIMIT",
                    format("the names have more than {} bytes", most),
-                   "--max-made-bytes allows more"));
+                   "Limits::max_made_bytes allows more"));
 }
 
 void NameScan::reused(const Sketch& sketch) {

@@ -247,7 +247,7 @@ Result<PickleScan> scan_pickle_at(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("pickle is larger than {} bytes", most),
-          "--max-pickle-bytes allows more");
+          "Limits::max_pickle_bytes allows more");
     }
     if (!scan.is_cut || window == most) {
       return scan;

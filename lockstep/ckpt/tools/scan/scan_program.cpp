@@ -321,7 +321,7 @@ Result<std::vector<PayloadRow>> table_rows(
         ErrorCode::kUnsafe,
         "E_LIMIT",
         format("the table has {} bytes, more than the limit", record.size),
-        "--max-pickle-bytes allows more");
+        "Limits::max_pickle_bytes allows more");
   }
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(const ByteSpan bytes, zip.read(record, scratch));

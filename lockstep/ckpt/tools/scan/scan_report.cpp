@@ -104,7 +104,7 @@ bool ScanCollector::has_room_for(const std::string& name, const Place& place) {
         ErrorCode::kUnsafe,
         "E_LIMIT",
         format("the findings have more than {} bytes", most),
-        "--max-made-bytes allows more"));
+        "Limits::max_made_bytes allows more"));
   }
   return has_room;
 }

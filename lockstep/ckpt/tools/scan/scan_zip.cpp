@@ -186,7 +186,7 @@ class ZipScan {
           "E_LIMIT",
           format("the record has {} bytes, more than the limit", record.size),
           {},
-          "--max-pickle-bytes allows more");
+          "Limits::max_pickle_bytes allows more");
     }
     LOCKSTEP_ASSIGN(const ByteSpan bytes, zip_.read(record, scratch));
     return make_source(bytes);
@@ -214,7 +214,7 @@ class ZipScan {
           "E_LIMIT",
           format("the record has {} bytes, more than the limit", record.size),
           place.record,
-          "--max-pickle-bytes allows more"));
+          "Limits::max_pickle_bytes allows more"));
       return false;
     }
     LOCKSTEP_ASSIGN(

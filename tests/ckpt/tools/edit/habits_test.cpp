@@ -46,7 +46,8 @@ TEST(Habits, ThePrefixOfAllKeysIsNamed) {
       {{"model.fc.weight", one_float()}, {"model.fc.bias", one_float()}});
   EXPECT_THAT(
       to_string(strip_prefix(root, {}).error()),
-      HasSubstr("all of them start with 'model.': --prefix model."));
+      HasSubstr(
+          "all of them start with 'model.': StripOptions::prefix model."));
   EXPECT_TRUE(strip_prefix(root, {.prefix = "model."}));
   const auto summary = summarize(Checkpoint{.root = root});
   ASSERT_TRUE(summary);
@@ -105,7 +106,7 @@ TEST(Habits, AllThatCannotBeWrittenIsNamedAtOnce) {
     EXPECT_EQ(status.error().detail, "E_NOT_SAFE");
     EXPECT_THAT(text, HasSubstr("'argparse.Namespace'"));
     EXPECT_THAT(text, HasSubstr("'my.Config'"));
-    EXPECT_THAT(text, HasSubstr("--namespace-as-dict"));
+    EXPECT_THAT(text, HasSubstr("plain_namespaces()"));
     EXPECT_FALSE(fs.stat("f"));
   }
   const Value whole =
