@@ -32,8 +32,8 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 # LibTorch's headers cost half a minute per file; precompiled once, they serve
-# every torch target (all share the same flags). Tests have their own: with
-# GoogleTest, and not optimised, since their time goes into the library.
+# every torch target (all share the same flags). Tests and examples have their own:
+# with GoogleTest, and not optimised, since their time goes into the library.
 function(lockstep_torch_pch)
   set(_source "${PROJECT_BINARY_DIR}/torch_pch.cpp")
   file(CONFIGURE OUTPUT "${_source}" CONTENT "// Owner of a precompiled header.\n")
@@ -44,9 +44,9 @@ function(lockstep_torch_pch)
   endforeach()
   if(LOCKSTEP_BUILD_TESTS)
     target_link_libraries(lockstep_torch_test_pch PRIVATE GTest::gmock)
-    target_compile_options(lockstep_torch_test_pch PRIVATE -O0)
     target_precompile_headers(lockstep_torch_test_pch PRIVATE <gmock/gmock.h>)
   endif()
+  target_compile_options(lockstep_torch_test_pch PRIVATE -O0)
 endfunction()
 
 # Files of a target are compiled in batches: headers (with LibTorch, loading the
@@ -80,7 +80,7 @@ function(_lockstep_flags target torch)
   target_link_libraries(${target} PUBLIC lockstep_options)
   if(torch)
     target_link_libraries(${target} PUBLIC LibTorch::torch_cpu Threads::Threads)
-    if(arg_LABELS)
+    if(arg_LABELS OR arg_EXAMPLE)
       target_precompile_headers(${target} REUSE_FROM lockstep_torch_test_pch)
     else()
       target_precompile_headers(${target} REUSE_FROM lockstep_torch_pch)
@@ -91,7 +91,7 @@ function(_lockstep_flags target torch)
   list(TRANSFORM arg_PUBLIC REPLACE "^lockstep::" "lockstep_")
   list(TRANSFORM arg_PRIVATE REPLACE "^lockstep::" "lockstep_")
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
-  if(arg_LABELS) # a test: its time goes into the library, which is optimised
+  if(arg_LABELS OR arg_EXAMPLE)
     target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
@@ -155,9 +155,14 @@ function(_lockstep_static_options result)
   endif()
 endfunction()
 
+# EXAMPLE: compiled like a test, not optimised.
 function(lockstep_program)
-  cmake_parse_arguments(arg "TORCH" "NAME" "SOURCES;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;EXAMPLE" "NAME" "SOURCES;PRIVATE" ${ARGN})
   add_executable(${arg_NAME} ${arg_SOURCES})
+  if(arg_EXAMPLE AND LOCKSTEP_BUILD_TESTS) # as the precompiled header
+    target_compile_options(${arg_NAME} PRIVATE
+      $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
+  endif()
   _lockstep_flags(${arg_NAME} ${arg_TORCH})
   _lockstep_unity(${arg_NAME} ${arg_TORCH})
   set_target_properties(${arg_NAME} PROPERTIES

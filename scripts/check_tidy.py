@@ -4,7 +4,7 @@
 
 It checks the batches that the build compiles: what LibTorch's headers cost is
 paid once for each. The whole tree takes too long for CI, so what was changed last is
-checked first, and what LOCKSTEP_TIDY_SECONDS (300) do not suffice for is left
+checked first, and what LOCKSTEP_TIDY_SECONDS (200) do not suffice for is left
 out and counted: half of them are for torch-free files. LOCKSTEP_TIDY=all checks
 everything, LOCKSTEP_TIDY=core everything that is torch-free. The batches of FILEs
 given by name are checked in any case.
@@ -146,7 +146,7 @@ def main():
     database.mkdir(parents=True, exist_ok=True)
     (database / "compile_commands.json").write_text(json.dumps(entries))
     core, torch = choose(entries, set(sys.argv[2:]))
-    limit = float(os.environ.get("LOCKSTEP_TIDY_SECONDS", "300"))
+    limit = float(os.environ.get("LOCKSTEP_TIDY_SECONDS", "200"))
     if sys.argv[2:] or os.environ.get("LOCKSTEP_TIDY") in ("all", "core"):
         limit = float("inf")
     problems, skipped = run_all(database, core, limit / 2)
