@@ -90,6 +90,7 @@ TEST(AugmentFile, AWordIsItselfAndAFileItsSteps) {
   EXPECT_EQ(resolved_augment(dir / "steps.yaml", real_fs()), kLine);
   EXPECT_EQ(resolved_augment(kLine, real_fs()), kLine);
   EXPECT_EQ(augment_of(kLine), steps());
+  EXPECT_EQ(augment_of("flip"), Augment());
   EXPECT_EQ(augment_of("crop-flip"), Augment());
   EXPECT_EQ(augment_of("light"), named_augment("light"));
   try {
@@ -204,6 +205,13 @@ TEST_F(AugmentedRuns, OfFashionMnistHaveTheirOwnStandard) {
   config.augment = "light";
   train(config);
   EXPECT_NE(get("light", "steps.csv"), get("standard", "steps.csv"));
+  for (const std::string word : {"none", "flip"}) {
+    config = small(word);
+    config.augment = word;
+    train(config);
+  }
+  EXPECT_NE(get("flip", "steps.csv"), get("standard", "steps.csv"));
+  EXPECT_NE(get("flip", "steps.csv"), get("none", "steps.csv"));
   for (const std::string& augment :
        {std::string("strong"), write_steps(kSteps)}) {
     config.augment = augment;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <span>
@@ -23,28 +24,42 @@
 namespace lockstep::train {
 namespace {
 
-// Crop and flip: of "crop-flip", and of the words that sets of small images
-// have. "light" is without the flip, which makes other digits.
+// What the words of image files mean for sets of small images. "light" is
+// without the flip, which makes other digits.
+constexpr std::array kSmallImages{
+    PixelMoves{.name = "light", .crop_padding = 2},
+    PixelMoves{.name = "standard", .crop_padding = 4, .horizontal_flip = true},
+};
+
+// Null for words that stand for steps of image files.
+const PixelMoves* moves_of(const std::string& augment, bool is_folder) {
+  const PixelMoves* const row = find_pixel_moves(augment);
+  if (row != nullptr || is_folder) {
+    return row;
+  }
+  const auto* const small =
+      std::ranges::find(kSmallImages, augment, &PixelMoves::name);
+  return small == kSmallImages.end() ? nullptr : small;
+}
+
 TransformOptions transform_of(const TrainConfig& config, bool is_folder) {
-  const std::string& augment = config.augment;
-  if (augment == "crop-flip" || (!is_folder && augment == "standard")) {
-    return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
-  }
-  if (!is_folder && augment == "light") {
-    return {.crop_padding = 2, .seed = config.seed};
-  }
-  if (!is_folder && augment != "none") {
+  const PixelMoves* const moves = moves_of(config.augment, is_folder);
+  if (moves == nullptr && !is_folder) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "train.data",
          .message = format(
              "--augment {}: only image files have these steps, {} has "
-             "none, light and standard",
-             escape(augment),
+             "none, light, standard, flip and crop-flip",
+             escape(config.augment),
              escape(config.data)),
          .detail = "E_FLAG_VALUE"});
   }
-  return {.seed = config.seed};
+  return moves == nullptr ? TransformOptions{.seed = config.seed}
+                          : TransformOptions{
+                                .crop_padding = moves->crop_padding,
+                                .horizontal_flip = moves->horizontal_flip,
+                                .seed = config.seed};
 }
 
 // Sides of the pictures of a folder: the same whether the settings leave it to

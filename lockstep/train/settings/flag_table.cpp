@@ -81,8 +81,8 @@ constexpr std::array kFlags{
 
     Flag{"augment", {}, &C::augment, kData, "HOW|FILE",
          "change training images at random: light, standard, strong or the "
-         "steps of a YAML file; crop-flip: padded crop and flip",
-         {}, 0, true, "none|light|standard|strong|crop-flip"},
+         "steps of a YAML file; flip, crop-flip: flip, and padded crop",
+         {}, 0, true, "none|light|standard|strong|flip|crop-flip"},
     Flag{"img-size", "--imgsz", &C::img_size, kImages, "N",
          "resize images to N x N; 0: as they are, or as the model needs them"},
     Flag{"on-bad-image", {}, &C::on_bad_image, kImages, "HOW",

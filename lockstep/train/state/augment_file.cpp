@@ -2,6 +2,8 @@
 #include "lockstep/train/state/augment_file.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -126,10 +128,25 @@ void check_steps(const Augment& augment, const std::string& path) {
   }
 }
 
+constexpr std::array kPixelMoves{
+    PixelMoves{"none"},
+    PixelMoves{.name = "flip", .horizontal_flip = true},
+    PixelMoves{.name = "crop-flip", .crop_padding = 4, .horizontal_flip = true},
+};
+
+// "none" first, then what changes pictures least.
+std::vector<std::string> all_words() {
+  std::vector<std::string> words{"none"};
+  std::ranges::copy(augment_names(), std::back_inserter(words));
+  for (const PixelMoves& row : std::span(kPixelMoves).subspan(1)) {
+    words.emplace_back(row.name);
+  }
+  return words;
+}
+
 bool is_word(std::string_view text) {
-  const std::vector<std::string> names = augment_names();
-  return text == "none" || text == "crop-flip" ||
-         std::ranges::find(names, text) != names.end();
+  const std::vector<std::string> words = all_words();
+  return std::ranges::find(words, text) != words.end();
 }
 
 bool names_yaml(std::string_view text) {
@@ -138,6 +155,16 @@ bool names_yaml(std::string_view text) {
 }
 
 } // namespace
+
+std::span<const PixelMoves> pixel_moves() {
+  return kPixelMoves;
+}
+
+const PixelMoves* find_pixel_moves(std::string_view name) {
+  const auto* const row =
+      std::ranges::find(kPixelMoves, name, &PixelMoves::name);
+  return row == kPixelMoves.end() ? nullptr : row;
+}
 
 Augment augment_from_yaml(const std::string& text, const std::string& path) {
   try {
@@ -184,9 +211,7 @@ std::string resolved_augment(const std::string& text, FileSystem& fs) {
     return to_yaml(augment_from_yaml(text, std::string(kInline)));
   }
   if (!names_yaml(text) && !fs.stat(text)) {
-    std::vector<std::string> words = augment_names();
-    words.insert(words.begin(), "none");
-    words.emplace_back("crop-flip");
+    const std::vector<std::string> words = all_words();
     const std::string near = nearest(text, words);
     raise(
         {.code = ErrorCode::kInvalidArgument,
@@ -202,7 +227,7 @@ std::string resolved_augment(const std::string& text, FileSystem& fs) {
 }
 
 Augment augment_of(const std::string& resolved) {
-  if (resolved == "none" || resolved == "crop-flip") {
+  if (find_pixel_moves(resolved) != nullptr) {
     return {};
   }
   return resolved.starts_with('[')
