@@ -7,6 +7,9 @@
 #   RUNS     where the run folders go (runs/demo-<time>)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/prefix_env.sh
+data=()
+[ -z "${LOCKSTEP_PREFIX:-}" ] || data=(--data-dir "$LOCKSTEP_PREFIX/usr/share/datasets/fashion-mnist")
 bin=build/release/bin
 epochs=${EPOCHS:-1}
 runs=${RUNS:-runs/demo-$(date +%Y%m%d-%H%M%S)}
@@ -16,7 +19,7 @@ one=cpu two='cpu*2' what="a replica on the CPU with one thread"
 
 # train DEVICES FOLDER THREADS [STARTER...]
 train() {
-  "${@:4}" "$bin/lockstep" train --model resnet18 --data fashion-mnist \
+  "${@:4}" "$bin/lockstep" train --model resnet18 --data fashion-mnist "${data[@]}" \
     --devices "$1" --output "$2" --threads "$3" --epochs "$epochs" \
     --batch-size 128 --val-batch-size 250 --opt sgd --nesterov \
     --lr 0.025 --momentum 0.9 --weight-decay 5e-4 --lr-scheduler onecyclelr \
