@@ -2,8 +2,8 @@
 #
 # Search order: what find_package(Torch) of this project found, LIBTORCH_ROOT
 # (variable, then environment), CMAKE_PREFIX_PATH (a LibTorch folder, or what
-# torch.utils.cmake_prefix_path says), a .venv of the project, the torch of
-# python3. Defines LibTorch::torch_cpu and LibTorch::c10.
+# torch.utils.cmake_prefix_path says), the folders of LibTorch_BESIDE, a .venv of the
+# project, the torch of python3. Defines LibTorch::torch_cpu and LibTorch::c10.
 #
 # find_package(Torch) is not used: with a CUDA wheel it stops unless a full
 # CUDA toolkit is installed, which building Lockstep does not need.
@@ -24,7 +24,7 @@ endforeach()
 set(_header include/torch/headeronly/version.h)
 find_path(LibTorch_ROOT ${_header} NO_CACHE NO_DEFAULT_PATH
   HINTS "${TORCH_INSTALL_PREFIX}" "${LIBTORCH_ROOT}" "$ENV{LIBTORCH_ROOT}"
-    ${_prefixes} ${_venvs})
+    ${_prefixes} ${LibTorch_BESIDE} ${_venvs})
 if(NOT LibTorch_ROOT)
   # Where the package would be imported from; importing it takes seconds.
   execute_process(COMMAND python3 -c
@@ -36,6 +36,7 @@ endif()
 
 set(LibTorch_VERSION "")
 if(LibTorch_ROOT)
+  cmake_path(NORMAL_PATH LibTorch_ROOT)
   string(REGEX REPLACE "/$" "" LibTorch_ROOT "${LibTorch_ROOT}")
   file(STRINGS "${LibTorch_ROOT}/include/torch/headeronly/version.h" _lines
     REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")

@@ -20,9 +20,13 @@ else()
   set(LOCKSTEP_PC_REQUIRES "libdeflate, nettle, libpcre2-8")
   set(LOCKSTEP_CKPT_NEEDS "libdeflate;Nettle;PCRE2")
 endif()
+set(_namelink "")
+if(NOT LOCKSTEP_NAMELINKS)
+  set(_namelink NAMELINK_SKIP)
+endif()
 install(TARGETS lockstep_options ${_libraries}
   EXPORT LockstepTargets
-  LIBRARY COMPONENT ckpt
+  LIBRARY COMPONENT ckpt ${_namelink}
   ARCHIVE COMPONENT ckpt
   FILE_SET HEADERS COMPONENT ckpt)
 if(TARGET lockstep)

@@ -17,7 +17,7 @@ else()
 endif()
 install(TARGETS ${_libraries}
   EXPORT LockstepTorchTargets
-  LIBRARY COMPONENT torch
+  LIBRARY COMPONENT torch ${_namelink}
   ARCHIVE COMPONENT torch
   FILE_SET HEADERS COMPONENT torch)
 install(EXPORT LockstepTorchTargets
@@ -43,6 +43,15 @@ endif()
 string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" _minor "${LibTorch_VERSION}")
 math(EXPR _next "${CMAKE_MATCH_2} + 1")
 set(LOCKSTEP_TORCH_RANGE "${_minor}...<${CMAKE_MATCH_1}.${_next}")
+# Where find_package looks for LibTorch, too: $ORIGIN/X/lib, from the libraries' folder.
+set(LOCKSTEP_TORCH_BESIDE "")
+foreach(_folder IN LISTS _runpath)
+  if(_folder MATCHES "^\\$ORIGIN/(.+)/lib/?$")
+    file(RELATIVE_PATH _beside
+      "/prefix/${_package}" "/prefix/${CMAKE_INSTALL_LIBDIR}/${CMAKE_MATCH_1}")
+    list(APPEND LOCKSTEP_TORCH_BESIDE "${_beside}")
+  endif()
+endforeach()
 configure_file("${CMAKE_CURRENT_LIST_DIR}/LockstepTorch.cmake.in"
   "${_made}/LockstepTorch.cmake" @ONLY)
 install(FILES

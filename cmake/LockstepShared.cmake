@@ -29,9 +29,13 @@ function(lockstep_shared)
     target_link_libraries(${target} PUBLIC LibTorch::torch_cpu Threads::Threads)
   endif()
   target_link_options(${target} PRIVATE "LINKER:--version-script,${map}" LINKER:--no-undefined)
+  set(version ${PROJECT_VERSION})
+  if(NOT LOCKSTEP_NAMELINKS) # then its file is what programs look for
+    set(version ${LOCKSTEP_SOVERSION})
+  endif()
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${arg_NAME} OUTPUT_NAME ${arg_OUTPUT} LINKER_LANGUAGE CXX
-    VERSION ${PROJECT_VERSION} SOVERSION ${LOCKSTEP_SOVERSION} LINK_DEPENDS "${map}")
+    VERSION ${version} SOVERSION ${LOCKSTEP_SOVERSION} LINK_DEPENDS "${map}")
 endfunction()
 
 # For a static build, too, when there are tests: they look at what it shows.
