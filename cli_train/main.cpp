@@ -12,6 +12,7 @@
 #include <c10/util/Exception.h>
 
 #include "cli_train/commands.h"
+#include "cli_train/cuda_library.h"
 #include "lockstep/base/internal/answer.h"
 #include "lockstep/base/internal/program_text.h"
 #include "lockstep/base/strings.h"
@@ -77,6 +78,7 @@ int main(int argc, char** argv) {
   lockstep::launch::install_error_file();
   const std::vector<std::string> args(argv + 1, argv + argc);
   try {
+    lockstep::cli_train::load_cuda_library();
     lockstep::kernels::install(); // and `--kernels` has a choice
     return lockstep::cli_train::run_command(args);
   } catch (const lockstep::Exception& error) {

@@ -47,7 +47,8 @@ std::filesystem::path torch_folder() {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its interface
   ::dladdr(reinterpret_cast<const void*>(&at::show_config), &info);
   return std::filesystem::path(info.dli_fname == nullptr ? "" : info.dli_fname)
-      .parent_path();
+      .parent_path()
+      .lexically_normal(); // a RUNPATH says ../..
 }
 
 Json version() {
