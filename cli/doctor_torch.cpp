@@ -195,8 +195,9 @@ Findings examine_torch(const DoctorPlaces& places) {
          .name = "lockstep-train",
          .value = "not found",
          .health = Health::kNote,
-         .remedy = "checkpoints are all that this installation knows; build "
-                   "Lockstep with LibTorch to train"}};
+         .remedy =
+             "checkpoints are all that this installation knows; to train, "
+             "'pip install lockstep-torch' or build Lockstep with LibTorch"}};
   }
   Findings findings{
       {.group = "libtorch", .name = "lockstep-train", .value = program}};

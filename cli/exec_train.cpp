@@ -86,7 +86,9 @@ Error exec_train(const std::vector<std::string>& args) {
           escape(args.front()),
           kProgram,
           is_missing ? "was not found" : "does not start"),
-      .hint = "build Lockstep with LibTorch, or put the program into PATH"};
+      .hint =
+          "install it (pip install lockstep-torch), build Lockstep with "
+          "LibTorch, or put the program into PATH"};
 }
 
 } // namespace lockstep::cli

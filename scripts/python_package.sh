@@ -5,7 +5,7 @@
 # Default: python3, and the first of python3.12 to python3.14 that runs, whose
 # wheel serves all of them. Other Pythons from 3.12 on only test that one.
 # Wheels and a source distribution: build/wheels. Compares with PyTorch if .venv
-# has it.
+# has it. The wheel lockstep-torch: scripts/torch_package.sh.
 #
 #   FUZZ_SECONDS    of damaged files through each wheel (5)
 #   MAX_WHEEL_MB    (8)
@@ -21,7 +21,10 @@ if [ ${#pythons[@]} -eq 0 ]; then
   done
 fi
 mkdir -p "$work" "$out"
-rm -f "$out"/*
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_SLOPPINESS=pch_defines,time_macros
+fi
+rm -f "$out"/lockstep_ckpt-*
 
 pip_install() { # pip_install PYTHON PACKAGE...
   # shellcheck disable=SC2086  # the variable holds several options
@@ -61,7 +64,7 @@ build_sdist() { # build_sdist PYTHON
   tools=$(tools_of "$1")
   rm -rf "$stage"
   mkdir -p "$stage/cpp"
-  git ls-files -z --cached --others --exclude-standard python ":!python/src" \
+  git ls-files -z --cached --others --exclude-standard python ":!python/src" ":!python/torch" \
     | xargs -0 tar -chf - | tar -xf - -C "$stage" --strip-components=1
   sed -i '/^build-dir/d' "$stage/pyproject.toml"
   git ls-files -z --cached --others --exclude-standard lockstep cli cmake python/src CMakeLists.txt \
@@ -96,13 +99,13 @@ for python in "${pythons[@]}"; do
 done
 build_sdist "${pythons[0]}"
 bin=$(dirname "$(tools_of "${pythons[0]}")")
-for wheel in "$out"/*.whl; do
+for wheel in "$out"/lockstep_ckpt-*.whl; do
   "$bin/auditwheel" show "$wheel"
   size=$(stat -c %s "$wheel")
   echo "$(basename "$wheel"): $size bytes"
   [ "$size" -le $((${MAX_WHEEL_MB:-8} * 1000000)) ] || { echo "too large" >&2; exit 1; }
 done
-"$bin/twine" check --strict "$out"/*
+"$bin/twine" check --strict "$out"/lockstep_ckpt-*
 for python in "${pythons[@]}"; do
   test_wheel "$python"
 done
