@@ -5,6 +5,7 @@
 # Packages and logs: FOLDER/out (build/deb/out). Needs root, debootstrap and git.
 #
 #   DEB_BUILD_OPTIONS, DEB_CXXFLAGS_APPEND  as dpkg-buildpackage reads them
+#   LOCKSTEP_PTH                            a checkpoint that the tests read, too
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-build/deb}
@@ -31,9 +32,11 @@ lintian --allow-root --fail-on error,warning --display-info ../*.changes
 # The bare one: neither the build's packages nor its folder.
 scripts/in_debian.sh "$folder/fresh" true
 cp "$folder"/out/*.deb "$folder/fresh/out"
+cp "${LOCKSTEP_PTH:-testdata/valid/dataparallel.pt}" "$folder/fresh/out/model.pth"
 scripts/in_debian.sh "$folder/fresh" "
 apt-get update -qq
 rm -rf /tmp/source && mkdir /tmp/source && cp -r /src/packaging/debian /src/examples /src/testdata /tmp/source
+export LOCKSTEP_PTH=/out/model.pth
 ran() { echo \"deb: \$1\"; cd /tmp && \"/tmp/source/debian/tests/\$1\"; }
 apt-get install -y -qq --no-install-recommends /out/lockstep_*.deb >/dev/null
 ran reads

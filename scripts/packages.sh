@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# Makes every package and tries it, by hand (half an hour and root):
-#   scripts/packages.sh [prefix|deb|conan|recipes|oci|cross]...
-# docs/packages.md says what each one is. All goes into build/packages.
+# Makes every package and tries it, by hand (an hour and root):
+#   scripts/packages.sh [prefix|static|deb|conan|wheels|fresh|noroot|recipes|oci|cross]...
+# docs/packages.md says what each one is. All goes into build/packages. fresh: the
+# wheels (of build/wheels) in a bare Debian 12 and 13; noroot: a build by a user there.
 #
+#   LOCKSTEP_PTH           a checkpoint that each package reads (a published one of
+#                          ../shared/real_files if that is there, else one of testdata)
+#   LOCKSTEP_WHEELS        a folder of wheels that pip takes in bare systems, too
 #   LOCKSTEP_VCPKG_SCHEMA  docs/vcpkg.schema.json of a clone of vcpkg-tool
 #   LOCKSTEP_CONAN_TYPE    build type for Conan (Release)
 set -euo pipefail
@@ -11,6 +15,11 @@ root=$PWD
 work=$root/build/packages
 mkdir -p "$work"
 jobs=${LOCKSTEP_JOBS:-$(nproc)}
+pth=$root/testdata/valid/dataparallel.pt
+for file in "$root"/../shared/real_files/alexnet_lpips_py2_2018.pth "${LOCKSTEP_PTH:-}"; do
+  [ ! -f "$file" ] || pth=$(realpath "$file")
+done
+export LOCKSTEP_PTH=$pth
 
 # Tools from pip, in an environment of their own.
 tool() {
@@ -34,6 +43,7 @@ try_prefix() {
   DESTDIR=$work/stage cmake --install "$build" >/dev/null
   mv "$work/stage/opt/lockstep" "$moved"
   "$moved/bin/lockstep" --version
+  "$moved/bin/lockstep" ckpt "$pth"
   readelf -d "$moved/lib64/liblockstep-ckpt.so" | grep -E 'SONAME|NEEDED|RUNPATH'
   python3 scripts/check_symbols.py "$moved/lib64/liblockstep-ckpt.so"
   if grep -rl "$root" "$moved"; then
@@ -44,7 +54,7 @@ try_prefix() {
     "-DLockstep_DIR=$moved/lib64/cmake/Lockstep" -DCMAKE_CXX_STANDARD=23 \
     -DCMAKE_DISABLE_FIND_PACKAGE_{fmt,nlohmann_json,Nettle,PCRE2,libdeflate}=ON >/dev/null
   cmake --build "$work/consumer"
-  "$work/consumer/round_trip" "$work/a.pt"
+  "$work/consumer/round_trip" "$work/a.pt" "$pth"
   local flags
   flags=$(PKG_CONFIG_PATH="$moved/lib64/pkgconfig" pkgconf --cflags --libs lockstep-ckpt)
   eval "g++ -std=c++20 packaging/conan/test_package/round_trip.cpp -o '$work/by_pkgconf' $flags"
@@ -74,6 +84,76 @@ EOF
     echo "packages: a project around Lockstep installs parts of it" >&2
     return 1
   fi
+}
+
+# The static libraries, as the README installs them.
+try_static() {
+  rm -rf "$work/static" "$work/static-consumer"
+  scripts/build.sh core lockstep lockstep_ckpt
+  cmake --install build/core --component ckpt --prefix "$work/static" >/dev/null
+  "$work/static/bin/lockstep" ckpt "$pth"
+  cmake -G Ninja -S examples/projects/ckpt_only -B "$work/static-consumer" \
+    "-DCMAKE_PREFIX_PATH=$work/static" >/dev/null
+  cmake --build "$work/static-consumer"
+  "$work/static-consumer/ckpt_only" "$pth" "$work/copy.pt"
+}
+
+# The wheels, tried in bare virtual environments of this machine.
+try_wheels() {
+  scripts/python_package.sh
+  scripts/torch_package.sh
+}
+
+# as_user RELEASE FOLDER PACKAGES COMMAND: in a bare Debian with these packages, as a
+# user who is not root, in a home of this call's own; /out has the wheels.
+as_user() {
+  local folder=$work/$2 wheel
+  mkdir -p "$folder/out/wheels"
+  cp "$pth" "$folder/out/model.pth"
+  for wheel in build/wheels/*.whl "${LOCKSTEP_WHEELS:-/nowhere}"/*.whl; do
+    [ ! -f "$wheel" ] || cp -u "$wheel" "$folder/out/wheels"
+  done
+  printf 'set -euo pipefail\ncd\n%s\n' "$4" >"$folder/out/command.sh"
+  LOCKSTEP_DEBIAN=$1 scripts/in_debian.sh "$folder" "
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends $3 >/dev/null
+userdel -rf someone 2>/dev/null || true
+useradd -m someone
+runuser -u someone -- env HOME=/home/someone PATH=/usr/bin:/bin LANG=C.UTF-8 \
+  LOCKSTEP_PIP_ARGS='${LOCKSTEP_PIP_ARGS:-}' LOCKSTEP_JOBS=$jobs LOCKSTEP_PTH=/out/model.pth \
+  bash /out/command.sh"
+}
+
+# pip installs the wheels where no compiler and no -dev package is.
+try_fresh() {
+  local release
+  for release in bookworm trixie; do
+    echo "packages: the wheels in Debian $release"
+    as_user "$release" "wheels-$release" "python3 python3-venv dataset-fashion-mnist" '
+python3 -m venv env
+env/bin/pip install --quiet --disable-pip-version-check $LOCKSTEP_PIP_ARGS \
+  --find-links /out/wheels lockstep-torch
+LOCKSTEP_DEMO=1 /src/scripts/try_torch_wheel.sh env'
+  done
+}
+
+# A user builds the demo, and a C++ program with the wheel.
+try_noroot() {
+  as_user bookworm noroot "g++ git make python3 python3-venv ca-certificates" '
+python3 -m venv env
+env/bin/pip install --quiet --disable-pip-version-check $LOCKSTEP_PIP_ARGS \
+  --find-links /out/wheels cmake ninja lockstep-torch
+export PATH=$HOME/env/bin:$PATH
+cmake -G Ninja -S /src/examples/projects/training_loop -B loop \
+  -DCMAKE_PREFIX_PATH="$(python -m lockstep.cmake)"
+cmake --build loop
+loop/training_loop'
+  as_user bookworm noroot-build "g++ git make python3 ca-certificates" '
+git clone -q /src project 2>/dev/null || git -c safe.directory=/src clone -q /src project
+cd project
+export LOCKSTEP_PREFIX=$HOME/.local/lockstep LOCKSTEP_PIP_ARGS="$LOCKSTEP_PIP_ARGS --find-links /out/wheels"
+make demo
+build/release/bin/lockstep ckpt "$LOCKSTEP_PTH"'
 }
 
 try_deb() {
@@ -132,7 +212,7 @@ scripts/cross_build.sh $arch /out/cross-$arch"
 
 items=("$@")
 if [ ${#items[@]} -eq 0 ]; then
-  items=(prefix deb conan recipes oci cross)
+  items=(prefix static deb conan wheels fresh noroot recipes oci cross)
 fi
 for item in "${items[@]}"; do
   echo "packages: $item"

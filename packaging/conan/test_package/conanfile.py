@@ -25,6 +25,11 @@ class LockstepCkptTest(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(os.path.join(self.cpp.build.bindir, "round_trip"), env="conanrun")
+            # LOCKSTEP_PTH: another checkpoint to read, too.
+            program = os.path.join(self.cpp.build.bindir, "round_trip")
+            file = os.environ.get("LOCKSTEP_PTH", "round_trip.pt")
+            self.run(program, env="conanrun")
+            self.run(f"{program} round_trip.pt {file}", env="conanrun")
             if self.dependencies[self.tested_reference_str].options.program:
                 self.run("lockstep --version", env="conanrun")
+                self.run(f"lockstep ckpt {file}", env="conanrun")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Writes a checkpoint and reads it again, for the tests of packages.
+// Writes a checkpoint and reads it again, or another file, for the tests of
+// packages: round_trip [COPY [FILE]]
 #include <iostream>
 #include <string>
 
@@ -13,7 +14,7 @@ int main(int argc, char** argv) try {
   ckpt::Dict dict;
   dict.items.emplace_back("epoch", 3);
   ckpt::save(path, dict).value();
-  const auto file = ckpt::load(path);
+  const auto file = ckpt::load(argc > 2 ? argv[2] : path);
   std::cout << to_text(file.value().root) << "\n";
 } catch (const lockstep::Exception& error) {
   std::cerr << error.what() << "\n";
