@@ -24,7 +24,9 @@ void load_cuda_library() {
     return;
   }
   const std::filesystem::path file =
-      std::filesystem::path(where.dli_fname).parent_path() / "libtorch_cuda.so";
+      (std::filesystem::path(where.dli_fname).parent_path() /
+       "libtorch_cuda.so")
+          .lexically_normal();
   std::error_code error;
   if (!std::filesystem::exists(file, error)) {
     return;

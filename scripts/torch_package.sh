@@ -81,7 +81,7 @@ try_wheel() { # try_wheel PYTHON WHEEL TORCH_VERSION
   scripts/try_torch_wheel.sh "$env" "$work/tried"
   # Its CMake package, and a program that links the library.
   rm -rf "$work/consumer"
-  cmake -G Ninja -S examples/projects -B "$work/consumer" \
+  cmake --no-warn-unused-cli -G Ninja -S examples/projects -B "$work/consumer" \
     "-DCMAKE_PREFIX_PATH=$("$env/bin/python" -m lockstep.cmake)" \
     -DCMAKE_DISABLE_FIND_PACKAGE_{fmt,nlohmann_json,Nettle,PCRE2,libdeflate,yaml-cpp,JPEG,PNG,WebP}=ON \
     | grep 'LibTorch'
