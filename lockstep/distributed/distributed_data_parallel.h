@@ -191,13 +191,15 @@ inline std::ostream& operator<<(
 
 /// DistributedDataParallel around an `M`.
 template <class M>
-class DistributedDataParallelImpl : public DistributedDataParallelBase {
+class DistributedDataParallelImpl
+    : public ModuleWrapper<DistributedDataParallelBase, M> {
  public:
   explicit DistributedDataParallelImpl(
       std::shared_ptr<M> module,
       const DistributedDataParallelOptions& options = {})
-      : DistributedDataParallelBase(module, options),
-        module_(std::move(module)) {}
+      : ModuleWrapper<DistributedDataParallelBase, M>(
+            std::move(module),
+            options) {}
   /// A module that no shared_ptr owns, on the stack for example.
   /// Ownership: it outlives this wrapper.
   explicit DistributedDataParallelImpl(
@@ -212,104 +214,46 @@ class DistributedDataParallelImpl : public DistributedDataParallelBase {
   /// calls it as often as the others.
   template <class... Args>
   auto forward(Args&&... args) {
+    const c10::Device device = this->device();
     structure::CallerArguments<M, Args...> caller(
-        {.is_direct = device().is_cpu()},
+        {.is_direct = device.is_cpu()},
         args...);
-    before_forward();
+    this->before_forward();
     TensorList inputs = caller.tensors();
-    if (!device().is_cpu()) {
+    if (!device.is_cpu()) {
       for (at::Tensor& tensor : inputs) {
-        tensor = tensor.to(device());
+        tensor = tensor.to(device);
       }
     }
     structure::CallOutputs outputs;
-    auto result = caller.call(*module_, /*index=*/0, inputs, outputs);
+    auto result = caller.call(this->wrapped(), /*index=*/0, inputs, outputs);
     return structure::rebuild(
         std::move(result),
-        caller.take(after_forward(outputs.tensors)));
+        caller.take(this->after_forward(outputs.tensors)));
   }
-
-  /// The wrapped module, or, typed, what it is: `model->module<Net>()`.
-  /// Errors: throws kInvalidArgument if it is no `T`.
-  template <class T = M>
-  [[nodiscard]] std::shared_ptr<T> module() const {
-    auto typed = std::dynamic_pointer_cast<T>(module_);
-    if (typed == nullptr) {
-      raise_wrong_type(*module_);
-    }
-    return typed;
-  }
-
- private:
-  std::shared_ptr<M> module_;
 };
 
-/// Holder of `DistributedDataParallelImpl`, used like any LibTorch module.
-/// Wraps a module holder, a shared_ptr, or a module on the stack, which must
-/// outlive it.
+/// Holder of `DistributedDataParallelImpl`.
 template <class M>
-class DistributedDataParallel
-    : public torch::nn::ModuleHolder<DistributedDataParallelImpl<M>> {
+class DistributedDataParallel : public WrapperHolder<
+                                    DistributedDataParallelImpl<M>,
+                                    M,
+                                    DistributedDataParallelOptions> {
  public:
-  using Holder = torch::nn::ModuleHolder<DistributedDataParallelImpl<M>>;
-
-  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
-  DistributedDataParallel(std::nullptr_t) : Holder(nullptr) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
-  DistributedDataParallel(std::shared_ptr<DistributedDataParallelImpl<M>> impl)
-      : Holder(std::move(impl)) {}
-  explicit DistributedDataParallel(
-      std::shared_ptr<M> module,
-      const DistributedDataParallelOptions& options = {})
-      : Holder(std::make_shared<DistributedDataParallelImpl<M>>(
-            std::move(module),
-            options)) {}
-  explicit DistributedDataParallel(
-      const torch::nn::ModuleHolder<M>& module,
-      const DistributedDataParallelOptions& options = {})
-      : DistributedDataParallel(module.ptr(), options) {}
-  // A template: of a constructor with M& clang 16 makes a deduction guide that
-  // forgets what M must be.
-  template <std::derived_from<torch::nn::Module> T>
-    requires std::same_as<T, M>
-  explicit DistributedDataParallel(
-      T& module,
-      const DistributedDataParallelOptions& options = {})
-      : DistributedDataParallel(share_module(module), options) {}
-
-  /// `model(x)`: forward.
-  template <class... Args>
-  auto operator()(Args&&... args) {
-    return (*this)->forward(std::forward<Args>(args)...);
-  }
+  using DistributedDataParallel::WrapperHolder::WrapperHolder;
 };
-
-/// The same for the holder: `std::cout << model`.
-template <class M>
-std::ostream& operator<<(
-    std::ostream& stream,
-    const DistributedDataParallel<M>& model) {
-  return stream << *model;
-}
 
 template <class M>
 DistributedDataParallel(std::shared_ptr<DistributedDataParallelImpl<M>>)
     -> DistributedDataParallel<M>;
 template <class M>
-DistributedDataParallel(std::shared_ptr<M>) -> DistributedDataParallel<M>;
-template <class M>
-DistributedDataParallel(std::shared_ptr<M>, DistributedDataParallelOptions)
+DistributedDataParallel(std::shared_ptr<M>, DistributedDataParallelOptions = {})
     -> DistributedDataParallel<M>;
 template <IsModuleHolder H>
-DistributedDataParallel(const H&)
-    -> DistributedDataParallel<typename H::ContainedType>;
-template <IsModuleHolder H>
-DistributedDataParallel(const H&, DistributedDataParallelOptions)
+DistributedDataParallel(const H&, DistributedDataParallelOptions = {})
     -> DistributedDataParallel<typename H::ContainedType>;
 template <std::derived_from<torch::nn::Module> M>
-DistributedDataParallel(M&) -> DistributedDataParallel<M>;
-template <std::derived_from<torch::nn::Module> M>
-DistributedDataParallel(M&, DistributedDataParallelOptions)
+DistributedDataParallel(M&, DistributedDataParallelOptions = {})
     -> DistributedDataParallel<M>;
 
 /// From now on the BatchNorm layers in `module`, when they train, take the mean

@@ -160,16 +160,15 @@ ModuleFactory default_factory(const M* module) {
 
 /// DataParallel around an `M`.
 template <class M>
-class DataParallelImpl : public DataParallelBase {
+class DataParallelImpl : public ModuleWrapper<DataParallelBase, M> {
  public:
   explicit DataParallelImpl(
       std::shared_ptr<M> module,
       const DataParallelOptions& options = {})
-      : DataParallelBase(
+      : ModuleWrapper<DataParallelBase, M>(
             module,
             options,
-            parallel::default_factory(module.get())),
-        module_(std::move(module)) {}
+            parallel::default_factory(module.get())) {}
   /// A module that no shared_ptr owns, on the stack for example.
   /// Ownership: it outlives this wrapper.
   explicit DataParallelImpl(M& module, const DataParallelOptions& options = {})
@@ -191,29 +190,18 @@ class DataParallelImpl : public DataParallelBase {
         "DataParallel joins tensors: forward must return tensors, containers "
         "of tensors, or a struct with a lockstep::Structure; return numbers as "
         "0-dimensional tensors");
-    structure::CallerArguments<M, Args...> caller(group().placement(), args...);
-    if (group().is_plain()) {
-      return Result(caller.call_plain(*module_));
+    structure::CallerArguments<M, Args...> caller(
+        this->group().placement(),
+        args...);
+    if (this->group().is_plain()) {
+      return Result(caller.call_plain(this->wrapped()));
     }
     return run<Result>(caller);
-  }
-
-  /// The wrapped module, or, typed, what it is: `model->module<Net>()`.
-  /// Errors: throws kInvalidArgument if it is no `T`.
-  template <class T = M>
-  [[nodiscard]] std::shared_ptr<T> module() const {
-    auto typed = std::dynamic_pointer_cast<T>(module_);
-    if (typed == nullptr) {
-      raise_wrong_type(*module_);
-    }
-    return typed;
   }
 
  private:
   template <class Result, class Caller>
   Result run(Caller& caller);
-
-  std::shared_ptr<M> module_;
 };
 
 template <class M>
@@ -224,7 +212,7 @@ Result DataParallelImpl<M>::run(Caller& caller) {
   if (inputs.empty() && Caller::kCount > 0) {
     inputs.emplace_back();
   }
-  std::vector<std::unique_ptr<Result>> results(devices().size());
+  std::vector<std::unique_ptr<Result>> results(this->devices().size());
   const auto call = [&](std::size_t index,
                         torch::nn::Module& replica,
                         const TensorList& shards) {
@@ -233,67 +221,27 @@ Result DataParallelImpl<M>::run(Caller& caller) {
         caller.call(dynamic_cast<M&>(replica), index, shards, outputs));
     return outputs;
   };
-  const TensorList outputs = caller.take(group().forward(inputs, call));
+  const TensorList outputs = caller.take(this->group().forward(inputs, call));
   return structure::rebuild(std::move(*results.front()), outputs);
 }
 
-/// Holder of `DataParallelImpl`, used like any LibTorch module. Wraps a module
-/// holder, a shared_ptr, or a module on the stack, which must outlive it.
+/// Holder of `DataParallelImpl`.
 template <class M>
-class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
+class DataParallel
+    : public WrapperHolder<DataParallelImpl<M>, M, DataParallelOptions> {
  public:
-  using Holder = torch::nn::ModuleHolder<DataParallelImpl<M>>;
-
-  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
-  DataParallel(std::nullptr_t) : Holder(nullptr) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
-  DataParallel(std::shared_ptr<DataParallelImpl<M>> impl)
-      : Holder(std::move(impl)) {}
-  explicit DataParallel(
-      std::shared_ptr<M> module,
-      const DataParallelOptions& options = {})
-      : Holder(
-            std::make_shared<DataParallelImpl<M>>(std::move(module), options)) {
-  }
-  explicit DataParallel(
-      const torch::nn::ModuleHolder<M>& module,
-      const DataParallelOptions& options = {})
-      : DataParallel(module.ptr(), options) {}
-  // A template: of a constructor with M& clang 16 makes a deduction guide that
-  // forgets what M must be.
-  template <std::derived_from<torch::nn::Module> T>
-    requires std::same_as<T, M>
-  explicit DataParallel(T& module, const DataParallelOptions& options = {})
-      : DataParallel(share_module(module), options) {}
-
-  /// `model(x)`: forward.
-  template <class... Args>
-  auto operator()(Args&&... args) {
-    return (*this)->forward(std::forward<Args>(args)...);
-  }
+  using DataParallel::WrapperHolder::WrapperHolder;
 };
-
-/// The same for the holder: `std::cout << model`.
-template <class M>
-std::ostream& operator<<(std::ostream& stream, const DataParallel<M>& model) {
-  return stream << *model;
-}
 
 template <class M>
 DataParallel(std::shared_ptr<DataParallelImpl<M>>) -> DataParallel<M>;
 template <class M>
-DataParallel(std::shared_ptr<M>) -> DataParallel<M>;
-template <class M>
-DataParallel(std::shared_ptr<M>, DataParallelOptions) -> DataParallel<M>;
+DataParallel(std::shared_ptr<M>, DataParallelOptions = {}) -> DataParallel<M>;
 template <IsModuleHolder H>
-DataParallel(const H&) -> DataParallel<typename H::ContainedType>;
-template <IsModuleHolder H>
-DataParallel(const H&, DataParallelOptions)
+DataParallel(const H&, DataParallelOptions = {})
     -> DataParallel<typename H::ContainedType>;
 template <std::derived_from<torch::nn::Module> M>
-DataParallel(M&) -> DataParallel<M>;
-template <std::derived_from<torch::nn::Module> M>
-DataParallel(M&, DataParallelOptions) -> DataParallel<M>;
+DataParallel(M&, DataParallelOptions = {}) -> DataParallel<M>;
 
 /// Some Python programs wrap the optimizer as well and call
 /// `optimizer.module.step()`. It is not needed: parameters live once, in the

@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <tuple>
 #include <type_traits>
 #include <unordered_map>
@@ -37,6 +38,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
 
 #pragma GCC visibility push(default)
 namespace lockstep {
@@ -229,6 +231,72 @@ auto make_module(Args&&... args) {
   } else {
     return made;
   }
+}
+
+// What DataParallel and DistributedDataParallel have in common.
+
+/// `Base`, what does not depend on the type, around an `M`.
+template <class Base, class M>
+class ModuleWrapper : public Base {
+ public:
+  /// The wrapped module, or, typed, what it is: `model->module<Net>()`.
+  /// Errors: throws kInvalidArgument if it is no `T`.
+  template <class T = M>
+  [[nodiscard]] std::shared_ptr<T> module() const {
+    auto typed = std::dynamic_pointer_cast<T>(module_);
+    if (typed == nullptr) {
+      Base::raise_wrong_type(*module_);
+    }
+    return typed;
+  }
+
+ protected:
+  template <class... Args>
+  explicit ModuleWrapper(std::shared_ptr<M> module, Args&&... args)
+      : Base(module, std::forward<Args>(args)...), module_(std::move(module)) {}
+
+  [[nodiscard]] M& wrapped() const {
+    return *module_;
+  }
+
+ private:
+  std::shared_ptr<M> module_;
+};
+
+/// Holder of an `Impl` around an `M`, used like any LibTorch module. Wraps a
+/// module holder, a shared_ptr, or a module on the stack, which must outlive
+/// it.
+template <class Impl, class M, class Options>
+class WrapperHolder : public torch::nn::ModuleHolder<Impl> {
+ public:
+  using Holder = torch::nn::ModuleHolder<Impl>;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
+  WrapperHolder(std::nullptr_t) : Holder(nullptr) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
+  WrapperHolder(std::shared_ptr<Impl> impl) : Holder(std::move(impl)) {}
+  explicit WrapperHolder(std::shared_ptr<M> module, const Options& options = {})
+      : Holder(std::make_shared<Impl>(std::move(module), options)) {}
+  explicit WrapperHolder(
+      const torch::nn::ModuleHolder<M>& module,
+      const Options& options = {})
+      : WrapperHolder(module.ptr(), options) {}
+  explicit WrapperHolder(M& module, const Options& options = {})
+      : WrapperHolder(share_module(module), options) {}
+
+  /// `model(x)`: forward.
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return (*this)->forward(std::forward<Args>(args)...);
+  }
+};
+
+/// `std::cout << model`: as Python's `print(model)`.
+template <class Impl, class M, class Options>
+std::ostream& operator<<(
+    std::ostream& stream,
+    const WrapperHolder<Impl, M, Options>& model) {
+  return stream << *model;
 }
 
 } // namespace lockstep
