@@ -7,12 +7,12 @@
 #include <chrono>
 
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/process_group.h"
 #include "tests/cuda/support.h"
 #include "tests/parallel/nets.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

@@ -17,10 +17,10 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 #include "lockstep/distributed/group/backend_choice.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/tensor/internal/compat.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep::dist {
 namespace {

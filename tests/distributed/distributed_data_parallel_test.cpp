@@ -12,8 +12,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/samplers.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/state_dict.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

@@ -3,11 +3,11 @@
 #include <torch/torch.h>
 
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

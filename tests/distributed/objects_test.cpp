@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/tensor/state_dict.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep::dist {
 namespace {

@@ -11,8 +11,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/process_group.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep::dist {
 namespace {

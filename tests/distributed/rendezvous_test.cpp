@@ -11,9 +11,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/process_group.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep::dist {
 namespace {

@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/distributed/group/thread_ranks.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep::dist {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/process_group.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep::dist {
 namespace {

@@ -8,9 +8,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/data/samplers.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/comm_hook.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/optim/optimizers.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

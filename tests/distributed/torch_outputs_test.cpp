@@ -6,8 +6,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/structure.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

@@ -7,9 +7,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/ckpt/print.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/zero_redundancy_optimizer.h"
 #include "tests/distributed/three_layers.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

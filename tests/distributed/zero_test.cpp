@@ -7,7 +7,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/distributed/zero_redundancy_optimizer.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/scheduler.h"
@@ -15,6 +14,7 @@
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/distributed/three_layers.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

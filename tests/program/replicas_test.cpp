@@ -7,12 +7,12 @@
 
 #include "lockstep/ckpt/load.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/program/program_cases.h"
 #include "tests/support/python.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

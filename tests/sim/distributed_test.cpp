@@ -5,8 +5,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "tests/sim/support.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

@@ -14,11 +14,11 @@
 
 #include "lockstep/device/device_list.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/models/model.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "tests/parallel/nets.h"
 #include "tests/sim/support.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep {
 namespace {

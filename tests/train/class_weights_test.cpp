@@ -8,11 +8,11 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/made_dataset.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/task.h"
 #include "tests/support/python.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -11,10 +11,10 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/support/python.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

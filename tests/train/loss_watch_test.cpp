@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <torch/nn/modules/batchnorm.h>
 
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

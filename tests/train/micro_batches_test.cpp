@@ -12,9 +12,9 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/sim/support.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

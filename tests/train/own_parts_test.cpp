@@ -10,8 +10,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/train/observers/line_observer.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -10,9 +10,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/made_dataset.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/structure.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -10,7 +10,6 @@
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/samplers.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/metrics/metric.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/rng.h"
@@ -19,6 +18,7 @@
 #include "lockstep/train/run/run_files.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/state_parts.h"
+#include "tests/support/thread_ranks.h"
 
 namespace lockstep::train {
 namespace {

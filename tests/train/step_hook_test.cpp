@@ -10,8 +10,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/distributed/group/thread_ranks.h"
 #include "tests/support/python.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
