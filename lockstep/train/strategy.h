@@ -154,7 +154,6 @@ class Strategy {
   }
 
  private:
-  class TestingMode;
   struct Outcome;
   /// Forward and loss.
   /// Errors: throws kInvalidArgument (E_LOSS) for a loss that is no scalar.

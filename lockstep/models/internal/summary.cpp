@@ -14,6 +14,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/models/internal/forward_trace.h"
+#include "lockstep/tensor/internal/kept_parts.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
@@ -213,36 +214,6 @@ class Tree {
   std::size_t last_ = 0;
 };
 
-/// Evaluation mode while it lives.
-class Evaluation {
- public:
-  // Without the module itself: it may lie on the stack.
-  explicit Evaluation(Module& module)
-      : module_(module),
-        was_training_(module.is_training()),
-        modules_(module.modules(/*include_self=*/false)) {
-    for (const auto& each : modules_) {
-      modes_.push_back(each->is_training());
-    }
-    module.eval();
-  }
-  Evaluation(const Evaluation&) = delete;
-  Evaluation& operator=(const Evaluation&) = delete;
-  ~Evaluation() {
-    // Parents come first: a mode goes down the tree.
-    module_.train(was_training_);
-    for (std::size_t i = 0; i < modules_.size(); ++i) {
-      modules_[i]->train(modes_[i]);
-    }
-  }
-
- private:
-  Module& module_;
-  bool was_training_;
-  std::vector<std::shared_ptr<Module>> modules_;
-  std::vector<bool> modes_;
-};
-
 std::string or_dashes(std::int64_t number) {
   return number == 0 ? "--" : with_commas(static_cast<std::uint64_t>(number));
 }
@@ -312,7 +283,7 @@ ModelSummary summarize(
       .input_shape = input.sizes().vec(),
       .input_bytes = static_cast<std::int64_t>(input.nbytes())};
   Tree tree(module, summary);
-  const Evaluation evaluation(module);
+  const EvaluationMode evaluation(module);
   const at::NoGradGuard no_grad;
   for (const TracedOp& op : internal::trace_operations(forward)) {
     tree.take(op);

@@ -2,6 +2,7 @@
 #include "lockstep/tensor/internal/kept_parts.h"
 
 #include <cstring>
+#include <utility>
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -50,6 +51,25 @@ void KeptModes::keep(const torch::nn::Module& module) {
 void KeptModes::restore() const {
   for (const auto& [module, is_training] : kept_) {
     Registered::set_training(*module, is_training);
+  }
+}
+
+EvaluationMode::EvaluationMode(torch::nn::Module& module)
+    : module_(module), was_training_(module.is_training()) {
+  for (auto& part : module.modules(/*include_self=*/false)) {
+    const bool is_training = part->is_training();
+    parts_.emplace_back(std::move(part), is_training);
+  }
+  module.eval();
+}
+
+EvaluationMode::~EvaluationMode() {
+  module_.train(was_training_);
+  // A module comes before those in it, which its train() switches, too.
+  for (const auto& [part, was_training] : parts_) {
+    if (part->is_training() != was_training) {
+      part->train(was_training);
+    }
   }
 }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A module's tensors and modes while a copy is made of it: Note [What a module
-// was given] in modules.h.
+// A module's modes while it is evaluated, and its tensors while a copy is made
+// of it: Note [What a module was given] in modules.h.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -32,6 +34,22 @@ class KeptModes {
   void keep(const torch::nn::Module& module);
 
   std::map<torch::nn::Module*, bool> kept_ = {};
+};
+
+/// Evaluation mode while it lives; then every module is as it was, those that a
+/// program froze, too: through train(), of which a class may make more.
+class EvaluationMode {
+ public:
+  // The module itself may lie on the stack.
+  explicit EvaluationMode(torch::nn::Module& module);
+  ~EvaluationMode();
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  torch::nn::Module& module_;
+  bool was_training_;
+  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> parts_ = {};
 };
 
 /// What a module registers, and its modes. Its tensors get their memory,

@@ -13,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/autocast.h"
+#include "lockstep/tensor/internal/kept_parts.h"
 #include "lockstep/tensor/internal/trace_spans.h"
 #include "lockstep/train/step/loss_place.h"
 #include "lockstep/train/step/step_graphs.h"
@@ -64,34 +65,6 @@ void Strategy::update() {
   const auto threads = share_threads();
   optimizer().step();
 }
-
-/// Testing mode for a while; then every module is as it was, those that a
-/// program froze, too.
-class Strategy::TestingMode {
- public:
-  explicit TestingMode(torch::nn::Module& net) {
-    for (const auto& module : net.modules(/*include_self=*/false)) {
-      were_training_.emplace_back(module.get(), module->is_training());
-    }
-    was_training_ = net.is_training();
-    net.train(false);
-    net_ = &net;
-  }
-  ~TestingMode() {
-    net_->train(was_training_);
-    // A module comes before those in it, whose own flags are then set again.
-    for (const auto& [module, was_training] : were_training_) {
-      module->train(was_training);
-    }
-  }
-  TestingMode(const TestingMode&) = delete;
-  TestingMode& operator=(const TestingMode&) = delete;
-
- private:
-  torch::nn::Module* net_ = nullptr;
-  bool was_training_ = false;
-  std::vector<std::pair<torch::nn::Module*, bool>> were_training_;
-};
 
 struct Strategy::Outcome {
   at::Tensor loss = {};
@@ -256,7 +229,7 @@ StepResult Strategy::step(const Batch& batch, const StepOptions& how) {
 StepResult Strategy::test(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const auto threads = share_threads();
-  const TestingMode testing(*net_);
+  const EvaluationMode testing(*net_);
   return run(batch, [this](const Batch& given) {
     const Outcome found = outcome(given, Pass::kTest);
     return measure(found.loss, found.outputs, found.targets, test_metrics());
@@ -270,7 +243,7 @@ at::Tensor Strategy::predict(const at::Tensor& images) {
 AnyStructure Strategy::outputs(const at::Tensor& images) {
   const at::NoGradGuard no_grad;
   const auto threads = share_threads();
-  const TestingMode testing(*net_);
+  const EvaluationMode testing(*net_);
   std::optional<Autocast> autocast;
   if (options_.autocast) {
     autocast.emplace(options_.devices.front().type(), *options_.autocast);
