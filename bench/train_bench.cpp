@@ -93,10 +93,9 @@ class Job {
         optimizer_(
             model_->parameters(),
             {.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4}),
-        shared_(model_->group().share_threads()),
+        shared_(model_->share_threads(optimizer_)),
         is_bf16_(settings.dtype == "bf16") {
     torch::manual_seed(1);
-    optimizer_.use_workers(model_->group().workers());
     images_ = in_memory_format(
         torch::randn({settings.batch, 1, 28, 28}),
         memory_format(settings));
@@ -141,7 +140,7 @@ class Job {
 
   DataParallel<Model> model_;
   SGD optimizer_;
-  std::unique_ptr<parallel::IntraOpThreadsGuard> shared_;
+  ThreadLoan shared_;
   bool is_bf16_;
   at::Tensor images_;
   at::Tensor targets_;

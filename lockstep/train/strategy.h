@@ -140,7 +140,7 @@ class Strategy {
   /// Output is on the first device. The module is in the mode of `pass`.
   virtual AnyStructure forward(const at::Tensor& images, Pass pass) = 0;
   /// Lends threads to the optimizer, until the strategy ends.
-  void lend(Workers workers);
+  void lend(const Workers& workers);
   /// Held during a step after which ranks do not average.
   virtual std::shared_ptr<void> without_exchange() {
     return nullptr;
@@ -166,7 +166,8 @@ class Strategy {
   StrategyOptions options_;
   Metrics test_metrics_;
   PassSeconds seconds_ = {};
-  bool has_lent_ = false;
+  /// The threads of `lend`: the optimizer may live longer than they do.
+  ThreadLoan lent_{nullptr};
   /// Null unless steps are graphs.
   std::unique_ptr<StepGraphs> graphs_;
 };

@@ -37,16 +37,11 @@ Strategy::Strategy(
   }
 }
 
-Strategy::~Strategy() {
-  if (has_lent_) {
-    lend({}); // the optimizer may live longer than the threads
-  }
-}
+Strategy::~Strategy() = default;
 
-void Strategy::lend(Workers workers) {
+void Strategy::lend(const Workers& workers) {
   if (options_.optimizer) {
-    (*options_.optimizer)->use_workers(std::move(workers));
-    has_lent_ = true;
+    lent_.lend(workers, **options_.optimizer);
   }
 }
 
