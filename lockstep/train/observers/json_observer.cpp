@@ -2,7 +2,6 @@
 #include "lockstep/train/observers/json_observer.h"
 
 #include "lockstep/base/strings.h"
-#include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/run/run_folder.h"
 
 namespace lockstep::train {
@@ -11,17 +10,29 @@ JsonObserver::JsonObserver(
     RunFiles& files,
     const std::string& folder,
     std::int64_t log_interval)
-    : log_interval_(log_interval),
-      file_(files.open(format("{}/{}", folder, kMetricsFile))) {}
+    : files_(files),
+      path_(format("{}/{}", folder, kMetricsFile)),
+      log_interval_(log_interval),
+      file_(files.open(path_)) {}
+
+void JsonObserver::on_start(const StartRecord& /*record*/) {
+  history_->add_all(files_.read(path_));
+}
 
 void JsonObserver::on_step(const StepRecord& record) {
   if (record.is_logged(log_interval_)) {
-    file_.append(row_of(record).to_json("step").dump());
+    add(row_of(record), "step");
   }
 }
 
 void JsonObserver::on_epoch(const EpochRecord& record) {
-  file_.append(row_of(record).to_json("epoch").dump());
+  add(row_of(record), "epoch");
+}
+
+void JsonObserver::add(const MetricRow& row, std::string_view event) {
+  const std::string line = row.to_json(event).dump();
+  file_.append(line);
+  history_->add(line);
 }
 
 } // namespace lockstep::train

@@ -6,11 +6,18 @@
 //   {"event":"epoch","epoch":1,"step":938,"samples":60000,...}
 #pragma once
 
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lockstep/report/run_history.h"
 #include "lockstep/train/observer.h"
+#include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/run/run_files.h"
 
 namespace lockstep::train {
 
+/// Keeps what the file holds, also of earlier starts, for who draws it.
 class JsonObserver final : public Observer {
  public:
   /// Opens `metrics.jsonl` in `folder`. Ownership: `files` must outlive the
@@ -20,12 +27,24 @@ class JsonObserver final : public Observer {
       const std::string& folder,
       std::int64_t log_interval);
 
+  void on_start(const StartRecord& record) override;
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
 
+  /// Told of what this observer has been told of.
+  [[nodiscard]] std::shared_ptr<const report::RunHistory> history() const {
+    return history_;
+  }
+
  private:
+  void add(const MetricRow& row, std::string_view event);
+
+  RunFiles& files_;
+  std::string path_;
   std::int64_t log_interval_;
   RunFile& file_;
+  std::shared_ptr<report::RunHistory> history_ =
+      std::make_shared<report::RunHistory>();
 };
 
 } // namespace lockstep::train

@@ -9,7 +9,6 @@
 #include "lockstep/train/observers/curves_observer.h"
 #include "lockstep/train/observers/env_observer.h"
 #include "lockstep/train/observers/event_observer.h"
-#include "lockstep/train/observers/history_observer.h"
 #include "lockstep/train/observers/json_observer.h"
 #include "lockstep/train/observers/line_observer.h"
 #include "lockstep/train/observers/page_observer.h"
@@ -143,7 +142,7 @@ void RunOutputs::open_files(
     const std::optional<ResumePoint>& from) {
   take_folder(config, from);
   log_file_ = std::make_unique<RunLog>(files_, folder_->file(kLogFile));
-  const auto history = std::make_shared<HistoryObserver>(
+  const auto json = std::make_shared<JsonObserver>(
       files_,
       folder_->path,
       config.log_interval);
@@ -159,16 +158,9 @@ void RunOutputs::open_files(
           folder_->path,
           options_.results_header,
           config.log_interval),
-      std::make_shared<JsonObserver>(
-          files_,
-          folder_->path,
-          config.log_interval),
-      history,
-      std::make_shared<CurvesObserver>(
-          files_,
-          folder_->path,
-          history->history()),
-      std::make_shared<PageObserver>(files_, folder_->path, history->history()),
+      json,
+      std::make_shared<CurvesObserver>(files_, folder_->path, json->history()),
+      std::make_shared<PageObserver>(files_, folder_->path, json->history()),
       std::make_shared<EventObserver>(
           *options_.fs,
           files_,
