@@ -81,7 +81,7 @@ TEST(Evaluation, OfClasses) {
   EXPECT_THAT(classes.columns, Contains("recall"));
   EXPECT_THAT(classes.columns, Contains("auroc"));
   double all = 0;
-  for (const lockstep::MetricRow& row : table(found, "confusion").rows) {
+  for (const MetricRow& row : table(found, "confusion").rows) {
     all += row.values[0] + row.values[1] + row.values[2];
   }
   EXPECT_EQ(all, 50);

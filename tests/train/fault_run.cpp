@@ -12,7 +12,7 @@
 #include "lockstep/metrics/metric.h"
 #include "lockstep/train/loop/cursor.h"
 #include "lockstep/train/observers/line_observer.h"
-#include "lockstep/train/observers/metric_row.h"
+#include "lockstep/train/observers/record_row.h"
 #include "lockstep/train/observers/run_outputs.h"
 
 namespace lockstep::train {

@@ -8,7 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/internal/trace_spans.h"
 #include "lockstep/train/loop/rank_settings.h"
-#include "lockstep/train/observers/metric_row.h"
+#include "lockstep/train/observers/record_row.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/state/trained_data.h"

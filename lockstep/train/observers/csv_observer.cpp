@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/train/observers/metric_row.h"
+#include "lockstep/train/observers/record_row.h"
 #include "lockstep/train/run/run_folder.h"
 
 namespace lockstep::train {

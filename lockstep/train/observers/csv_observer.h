@@ -17,7 +17,7 @@ namespace lockstep::train {
 /// Appends to both files. Rows are written at once: a reader sees them live.
 class CsvObserver final : public Observer {
  public:
-  /// Opens both in `folder`; `results_header` as `metric_row.h` makes it. A
+  /// Opens both in `folder`; `results_header` as `record_row.h` makes it. A
   /// file with other columns keeps them, and gets those that it lacks.
   /// Ownership: `files` must outlive the observer.
   /// Errors: throws kIo.

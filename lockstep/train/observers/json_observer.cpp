@@ -29,7 +29,7 @@ void JsonObserver::on_epoch(const EpochRecord& record) {
   add(row_of(record), "epoch");
 }
 
-void JsonObserver::add(const MetricRow& row, std::string_view event) {
+void JsonObserver::add(const RecordRow& row, std::string_view event) {
   const std::string line = row.to_json(event).dump();
   file_.append(line);
   history_->add(line);

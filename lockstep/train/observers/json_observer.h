@@ -12,7 +12,7 @@
 
 #include "lockstep/report/run_history.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/observers/metric_row.h"
+#include "lockstep/train/observers/record_row.h"
 #include "lockstep/train/run/run_files.h"
 
 namespace lockstep::train {
@@ -37,7 +37,7 @@ class JsonObserver final : public Observer {
   }
 
  private:
-  void add(const MetricRow& row, std::string_view event);
+  void add(const RecordRow& row, std::string_view event);
 
   RunFiles& files_;
   std::string path_;

@@ -22,7 +22,7 @@ Json number_json(double value) {
 
 Json table_json(const MetricTable& table) {
   Json rows = Json::array();
-  for (const lockstep::MetricRow& row : table.rows) {
+  for (const MetricRow& row : table.rows) {
     Json values = Json::array();
     for (const double value : row.values) {
       values.push(number_json(value));

@@ -32,7 +32,7 @@ struct RunOutputsOptions {
   dist::ProcessGroup group = {};
   /// Receives messages besides `log.txt`; none: silence.
   LogSink* log = nullptr;
-  /// Columns of results.csv (metric_row.h).
+  /// Columns of results.csv (record_row.h).
   std::string results_header = {};
   /// Told after the run's own files, on every rank.
   Observers observers = {};

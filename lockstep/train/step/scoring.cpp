@@ -20,8 +20,7 @@ double value_of_row(
     const MetricTable& more,
     const std::string& row,
     std::size_t column) {
-  const auto found =
-      std::ranges::find(more.rows, row, &lockstep::MetricRow::name);
+  const auto found = std::ranges::find(more.rows, row, &MetricRow::name);
   return found == more.rows.end() ? std::numeric_limits<double>::quiet_NaN()
                                   : found->values[column];
 }
@@ -34,7 +33,7 @@ void add_columns(MetricTable& table, const MetricTable& more) {
       continue;
     }
     table.columns.push_back(name);
-    for (lockstep::MetricRow& row : table.rows) {
+    for (MetricRow& row : table.rows) {
       row.values.push_back(value_of_row(more, row.name, column));
     }
   }

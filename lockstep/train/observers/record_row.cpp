@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/observers/metric_row.h"
+#include "lockstep/train/observers/record_row.h"
 
 #include <algorithm>
 #include <array>
@@ -49,7 +49,7 @@ Json json_of(const Cell& cell) {
 
 } // namespace
 
-std::string MetricRow::cells(std::string_view header) const {
+std::string RecordRow::cells(std::string_view header) const {
   std::vector<std::string> texts;
   for (const std::string& column : split(header, ',')) {
     const auto found = std::ranges::find(cells_, column, &Cell::name);
@@ -58,7 +58,7 @@ std::string MetricRow::cells(std::string_view header) const {
   return join(texts, ",");
 }
 
-Json MetricRow::to_json(std::string_view event) const {
+Json RecordRow::to_json(std::string_view event) const {
   Json line = Json::object();
   line.set("event", event);
   for (const Cell& cell : cells_) {
@@ -95,10 +95,6 @@ std::vector<Cell> epoch_cells(const EpochRecord& record) {
   }
   return cells;
 }
-
-} // namespace
-
-namespace {
 
 // For metrics.jsonl alone.
 void add_costs(std::vector<Cell>& cells, const EpochRecord& record) {
@@ -141,7 +137,7 @@ std::string results_header(
   return header + ",lr,images_per_s,epoch_s,user_s,system_s";
 }
 
-MetricRow row_of(const StepRecord& record) {
+RecordRow row_of(const StepRecord& record) {
   std::vector<Cell> cells{
       {"step", record.step},
       {"epoch", record.epoch},
@@ -155,10 +151,10 @@ MetricRow row_of(const StepRecord& record) {
       {{"lr", record.lr},
        {"seconds", record.seconds},
        {"data_seconds", record.data_seconds}});
-  return MetricRow(std::move(cells));
+  return RecordRow(std::move(cells));
 }
 
-MetricRow row_of(const EpochRecord& record) {
+RecordRow row_of(const EpochRecord& record) {
   std::vector<Cell> cells = epoch_cells(record);
   cells.insert(
       cells.end(),
@@ -170,7 +166,7 @@ MetricRow row_of(const EpochRecord& record) {
        {"user_s", record.times.user, "{:.3f}"},
        {"system_s", record.times.system, "{:.3f}"}});
   add_costs(cells, record);
-  return MetricRow(std::move(cells));
+  return RecordRow(std::move(cells));
 }
 
 } // namespace lockstep::train

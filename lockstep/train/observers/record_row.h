@@ -2,7 +2,7 @@
 //
 // A step or an epoch as a row of named numbers: what tables and JSON lines
 // write, each in its own form.
-//   const MetricRow row = row_of(record);
+//   const RecordRow row = row_of(record);
 //   results.append(row.cells(header)); // "1,938,60000,0.52,..."
 #pragma once
 
@@ -36,9 +36,9 @@ struct Cell {
   std::string_view pattern = {};
 };
 
-class MetricRow {
+class RecordRow {
  public:
-  explicit MetricRow(std::vector<Cell> cells) : cells_(std::move(cells)) {}
+  explicit RecordRow(std::vector<Cell> cells) : cells_(std::move(cells)) {}
 
   /// The columns that `header` names, "step,epoch,loss", with commas between
   /// them. What was not measured is an empty cell.
@@ -55,7 +55,7 @@ std::string results_header(
     std::span<const MetricInfo> train,
     std::span<const MetricInfo> test);
 
-MetricRow row_of(const StepRecord& record);
-MetricRow row_of(const EpochRecord& record);
+RecordRow row_of(const StepRecord& record);
+RecordRow row_of(const EpochRecord& record);
 
 } // namespace lockstep::train
