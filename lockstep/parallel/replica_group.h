@@ -166,8 +166,8 @@ struct DataParallelOptions {
   /// Note [Connected graph] in connected_graph.h.
   bool connected_graph = false;
   /// Sums gradients with NCCL, along the links between GPUs, instead of copying
-  /// them to the first: device/internal/nccl.h. NCCL chooses the order of
-  /// additions. Not with `connected_graph`, whose sums are autograd's.
+  /// them to the first: parallel/internal/nccl_reduce.h. NCCL chooses the order
+  /// of additions. Not with `connected_graph`, whose sums are autograd's.
   bool nccl = false;
   /// A promise: between two passes parameters change only in ways that
   /// LibTorch's version counters see. Then devices get a parameter only after

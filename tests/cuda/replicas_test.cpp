@@ -2,10 +2,10 @@
 //
 // What works with several devices, on one that is named twice: replicas,
 // scatter, gather, the device threads of backward; and NCCL on one GPU.
-#include "lockstep/device/internal/nccl.h"
 #include "lockstep/device/internal/streams.h"
 #include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/broadcast.h"
+#include "lockstep/parallel/internal/nccl_reduce.h"
 #include "lockstep/parallel/replica_group.h"
 #include "tests/cuda/support.h"
 #include "tests/parallel/nets.h"

@@ -2,8 +2,6 @@
 //
 // The gradient sum by NCCL, against a library with its interface. NCCL itself
 // needs GPUs.
-#include "lockstep/device/internal/nccl.h"
-
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -15,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/data_parallel.h"
+#include "lockstep/parallel/internal/nccl_reduce.h"
 #include "tests/sim/fake_nccl.h"
 #include "tests/sim/support.h"
 

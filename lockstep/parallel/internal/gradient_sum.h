@@ -11,7 +11,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include "lockstep/device/internal/nccl.h"
+#include "lockstep/parallel/internal/nccl_reduce.h"
 #include "lockstep/parallel/internal/worker_pool.h"
 #include "lockstep/parallel/replica_group.h"
 

@@ -16,8 +16,8 @@
 #include <c10/core/Stream.h>
 #include <torch/csrc/autograd/edge.h>
 
-#include "lockstep/device/internal/nccl.h"
 #include "lockstep/parallel/functional.h"
+#include "lockstep/parallel/internal/nccl_reduce.h"
 #include "lockstep/parallel/internal/replica_pass.h"
 #include "lockstep/parallel/internal/worker_pool.h"
 #include "lockstep/parallel/replica_group.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/device/internal/nccl.h"
+#include "lockstep/parallel/internal/nccl_reduce.h"
 
 #include <dlfcn.h>
 
