@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/observers/loss_watch.h"
+#include "lockstep/train/loop/loss_watch.h"
 
 #include <cmath>
 #include <limits>

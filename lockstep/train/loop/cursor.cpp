@@ -6,7 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/observers/loss_watch.h"
+#include "lockstep/train/loop/loss_watch.h"
 
 namespace lockstep::train {
 namespace {

@@ -10,8 +10,8 @@
 #include "lockstep/base/rank_info.h"
 #include "lockstep/report/console.h"
 #include "lockstep/report/console_log.h"
+#include "lockstep/train/loop/interrupt.h"
 #include "lockstep/train/observers/line_observer.h"
-#include "lockstep/train/run/interrupt.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::train {

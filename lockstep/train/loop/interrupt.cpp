@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/run/interrupt.h"
+#include "lockstep/train/loop/interrupt.h"
 
 #include <unistd.h>
 
