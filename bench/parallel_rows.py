@@ -29,3 +29,18 @@ def parallel_rows(peer, ours, rounds):
                            for _ in range(rounds)]))
     yield ("a3 nn.DataParallel on one device -> ours", "us",
            ratios([(added(peer, "one"), added(ours, "one")) for _ in range(rounds)]))
+
+
+def small_rows(peer, ours, rounds, require):
+    """Python's small step beside ours, and ours in the wrapper."""
+    losses = [peer.ready["first_loss"], *ours.ready["first_loss"].values()]
+    require(max(losses) - min(losses) < 1e-5, f"first losses differ: {losses}")
+
+    def us(process, what):
+        return process.round(what)["us_per_step"]
+    yield ("Python, bare -> ours, bare", "us",
+           ratios([(us(peer, ""), us(ours, "bare")) for _ in range(rounds)]))
+    for devices in ("cpu", "cpu*2", "sim*2"):
+        yield (f"ours, bare -> ours, {devices}", "us",
+               ratios([(us(ours, "bare"), us(ours, devices))
+                       for _ in range(rounds)]))

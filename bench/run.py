@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the benchmarks: peers and Lockstep alternate, ratios are printed.
 
-    bench/run.py [--rows train,fast,parallel,dist,data,ckpt,saving,commands,kernels] [--rounds 5] [--json FILE]
+    bench/run.py [--rows train,fast,parallel,small,dist,data,ckpt,saving,commands,kernels] [--rounds 5] [--json FILE]
     bench/run.py --rows images   with a Python that has torchvision
 
 Every row pairs Lockstep with a Python peer on this machine in this run
@@ -27,7 +27,7 @@ from command_rows import command_rows
 from dist_rows import dist_rows
 from image_rows import image_rows
 from kernel_rows import kernel_rows
-from parallel_rows import parallel_rows
+from parallel_rows import parallel_rows, small_rows
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -183,6 +183,13 @@ def bench_parallel(rounds):
         yield from parallel_rows(peer, ours, rounds)
 
 
+def bench_small(rounds):
+    """Small steps: 64-64-10, a batch of 8, forward, backward and SGD."""
+    with Peer(PYTHON, HERE / "peer_small.py") as peer, \
+            Peer(BIN / "small_bench") as ours:
+        yield from small_rows(peer, ours, rounds, require)
+
+
 def bench_dist(rounds):
     """c1, c2, c3, a1: two processes with one thread each."""
     with Peer(PYTHON, HERE / "peer_ddp.py") as python, \
@@ -259,7 +266,7 @@ def bench_commands(rounds):
 
 
 ROWS = {"train": bench_train, "fast": bench_fast, "parallel": bench_parallel,
-        "dist": bench_dist, "data": bench_data,
+        "small": bench_small, "dist": bench_dist, "data": bench_data,
         "ckpt": bench_ckpt, "saving": bench_saving, "commands": bench_commands,
         "kernels": bench_kernels, "images": bench_images}
 
