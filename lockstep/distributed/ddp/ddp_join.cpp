@@ -147,6 +147,7 @@ bool DistributedDataParallelBase::State::any_averages(bool does) const {
 void DistributedDataParallelBase::State::shadow_pass() {
   collective("rebuild_buckets", [&] { reducer->rebuild_buckets(); });
   if (buffers_are_due && syncs_buffers) {
+    static_cast<void>(look_at_module());
     sync_buffers(common_rank(/*is_candidate=*/false));
   }
   buffers_are_due = any_averages(false);

@@ -23,25 +23,33 @@ using dist::internal::parts_of;
 using dist::internal::tensors_of;
 using Known = std::unordered_map<const c10::TensorImpl*, at::Tensor>;
 
-// A parameter that takes gradients and is not among them; undefined if none.
-// For each pass: copies no name, as named_parameters() does.
-at::Tensor find_unknown(const torch::nn::Module& module, const Known& known) {
-  for (const auto& item : own_parameters_of(module)) {
-    const at::Tensor& own = item.value();
-    if (own.defined() && own.requires_grad() &&
-        !known.contains(own.unsafeGetTensorImpl())) {
-      return own;
+// What a pass asks of the module, in one walk that copies no name, as
+// named_parameters() and named_buffers() do.
+struct Look {
+  const Known& known;
+  /// A parameter that takes gradients and is not known.
+  at::Tensor unknown = {};
+  /// All that are registered.
+  std::vector<at::Tensor> buffers = {};
+
+  void visit(const torch::nn::Module& module) {
+    for (const auto& item : own_parameters_of(module)) {
+      const at::Tensor& own = item.value();
+      if (!unknown.defined() && own.defined() && own.requires_grad() &&
+          !known.contains(own.unsafeGetTensorImpl())) {
+        unknown = own;
+      }
+    }
+    for (const auto& item : own_buffers_of(module)) {
+      buffers.push_back(item.value());
+    }
+    for (const auto& child : own_children_of(module)) {
+      if (child.value() != nullptr) {
+        visit(*child.value());
+      }
     }
   }
-  for (const auto& child : module.children()) {
-    const at::Tensor unknown =
-        child == nullptr ? at::Tensor() : find_unknown(*child, known);
-    if (unknown.defined()) {
-      return unknown;
-    }
-  }
-  return {};
-}
+};
 
 } // namespace
 
@@ -102,25 +110,24 @@ void DistributedDataParallelBase::State::reduce_by(
 // change, as if nothing had been written.
 void DistributedDataParallelBase::State::sync_buffers(int src) const {
   const at::NoGradGuard no_grad;
-  const auto buffers = tensors_of(dist::internal::buffers_of(*module, options));
-  if (buffers.empty()) { // their modules were taken out
+  if (synced.empty()) { // their modules were taken out
     return;
   }
   std::vector<std::uint32_t> versions;
-  versions.reserve(buffers.size());
-  for (const at::Tensor& buffer : buffers) {
+  versions.reserve(synced.size());
+  for (const at::Tensor& buffer : synced) {
     versions.push_back(buffer.is_inference() ? 0 : buffer._version());
   }
   collective("sync_buffers", [&] {
     c10d::broadcast_coalesced(
         c10d_group(),
-        buffers,
+        synced,
         dist::internal::kBroadcastBytes,
         src);
   });
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (!buffers[i].is_inference()) {
-      auto counter = torch::autograd::impl::version_counter(buffers[i]);
+  for (std::size_t i = 0; i < synced.size(); ++i) {
+    if (!synced[i].is_inference()) {
+      auto counter = torch::autograd::impl::version_counter(synced[i]);
       counter.set_version(versions[i]);
     }
   }
@@ -171,11 +178,23 @@ void DistributedDataParallelBase::State::check_first_pass() const {
   }
 }
 
-void DistributedDataParallelBase::State::check_parameters() {
-  const at::Tensor unknown = find_unknown(*module, known);
-  if (!unknown.defined()) {
-    return;
+bool DistributedDataParallelBase::State::look_at_module() {
+  Look look{.known = known};
+  look.visit(*module);
+  const bool has_same_buffers =
+      options.ignored.empty() &&
+      std::ranges::equal(
+          look.buffers,
+          registered,
+          [](const at::Tensor& a, const auto& b) { return a.is_same(b); });
+  if (!has_same_buffers) {
+    synced = tensors_of(dist::internal::buffers_of(*module, options));
+    registered = std::move(look.buffers);
   }
+  return !look.unknown.defined();
+}
+
+void DistributedDataParallelBase::State::refuse_unknown() {
   for (const NamedTensor& part : parts_of(*module, options).trained) {
     if (known.contains(part.tensor.unsafeGetTensorImpl())) {
       continue;

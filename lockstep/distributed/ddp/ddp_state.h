@@ -41,6 +41,9 @@ struct DistributedDataParallelBase::State {
   /// Parameters that the next pass need not look at again: those, and ignored
   /// ones.
   std::unordered_map<const c10::TensorImpl*, at::Tensor> known = {};
+  /// All that the module registers, and those of them that are synced.
+  std::vector<at::Tensor> registered = {};
+  std::vector<at::Tensor> synced = {};
   /// Of the current or the last `join`.
   JoinOptions join = {.enable = false};
   /// The communication hook; empty without one.
@@ -86,10 +89,13 @@ struct DistributedDataParallelBase::State {
   void use_hook();
   /// Once, before the first pass that averages: all ranks have the same hook.
   void compare_hooks();
+  /// Before each pass: finds the buffers of now. False if a parameter takes
+  /// gradients that is not known.
+  bool look_at_module();
   /// Errors: throws kInvalidArgument if a parameter was thawed, or came into
   /// the module, since the Reducer was made: nobody would average its
-  /// gradients.
-  void check_parameters();
+  /// gradients. Those that are ignored are known from then on.
+  void refuse_unknown();
   /// Errors: throws kInvalidArgument if a static graph begins in no_sync: the
   /// Reducer counts the pass, but learns nothing in it.
   void check_first_pass() const;

@@ -136,24 +136,31 @@ void DistributedDataParallelBase::raise_wrong_type(
 
 void DistributedDataParallelBase::before_forward() {
   State& state = *state_;
-  if (at::GradMode::is_enabled()) {
+  const bool has_gradients = at::GradMode::is_enabled();
+  const bool syncs = state.buffers_are_due && state.syncs_buffers;
+  if (has_gradients) {
     state.check_first_pass();
-    state.check_parameters();
-    if (state.averages) {
-      state.compare_hooks();
-      state.logger->set_runtime_stats_and_log();
-      state.reducer->prepare_for_forward();
+  }
+  if (has_gradients || syncs) {
+    const bool knows_all = state.look_at_module();
+    if (has_gradients && !knows_all) {
+      state.refuse_unknown();
     }
+  }
+  if (has_gradients && state.averages) {
+    state.compare_hooks();
+    state.logger->set_runtime_stats_and_log();
+    state.reducer->prepare_for_forward();
   }
   if (state.join.enable) {
     state.tell_not_joined();
   }
-  if (at::GradMode::is_enabled()) {
+  if (has_gradients) {
     state.collective("rebuild_buckets", [&] {
       state.reducer->rebuild_buckets();
     });
   }
-  if (state.buffers_are_due && state.syncs_buffers) {
+  if (syncs) {
     state.sync_buffers(
         state.join.enable ? state.common_rank(/*is_candidate=*/true) : 0);
     // Also if the pass throws: the other ranks' next one does not take them.
