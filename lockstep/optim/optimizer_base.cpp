@@ -206,19 +206,16 @@ void OptimizerBase::step_in_parts(
     bool keeps_state,
     const std::function<void(internal::Part&)>& step) {
   ++step_calls_;
+  if (keeps_state) { // what is added moves no other
+    state_.entries.reserve(state_.entries.size() + group.params.size());
+  }
   std::vector<internal::Update> updates;
+  updates.reserve(group.params.size());
   for (const at::Tensor& param : group.params) {
     if (param.grad().defined()) {
       internal::check_dense(param.grad(), kind_.name);
-      if (keeps_state) {
-        static_cast<void>(state_.of(param)); // may move the others
-      }
-      updates.push_back({.param = param});
-    }
-  }
-  if (keeps_state) {
-    for (internal::Update& update : updates) {
-      update.state = &state_.of(update.param);
+      updates.push_back(
+          {.param = param, .state = keeps_state ? &state_.of(param) : nullptr});
     }
   }
   runner_->run(std::move(updates), step);
