@@ -12,7 +12,6 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/open_dataset.h"
-#include "lockstep/device/device_list.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/run/run_folder.h"
 #include "lockstep/train/step/device_choice.h"
@@ -178,9 +177,7 @@ std::string settle_default_data(
   if (!dataset_in(folder).empty()) {
     return "--data is not given: FashionMNIST, with --data DIR your own";
   }
-  const std::string devices =
-      train::choose_devices(config, static_cast<int>(device_count("cuda")))
-          .spec;
+  const std::string devices = train::choose_devices(config).spec;
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "train.data",

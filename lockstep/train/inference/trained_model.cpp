@@ -174,10 +174,8 @@ std::unique_ptr<Strategy> strategy_of(
   config.devices = devices;
   config.cuda = config.cuda || !devices.empty();
   prepare_process(config);
-  const DeviceChoice choice =
-      choose_devices(config, static_cast<int>(device_count("cuda")));
   return AnyModel(model).strategy(
-      {.devices = parse_devices(choice.spec),
+      {.devices = parse_devices(choose_devices(config).spec),
        .task = std::move(task),
        .autocast = autocast_type(config.amp)});
 }

@@ -187,8 +187,8 @@ void make_named_model(
   }
   const ImageFit fit =
       fit_images(config.img_size, config.model, data.sample_shape());
-  const std::vector<c10::Device> devices = parse_devices(
-      choose_devices(config, static_cast<int>(device_count("cuda"))).spec);
+  const std::vector<c10::Device> devices =
+      parse_devices(choose_devices(config).spec);
   // Its initial weights are the generator's first numbers.
   seed_generators(static_cast<std::uint64_t>(config.seed), devices);
   parts.model = make_named(config.model, options_for(data, fit.size));

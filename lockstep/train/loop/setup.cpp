@@ -322,8 +322,7 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
       .model = own.model,
       .accumulate = config.accumulate,
       .group = options.group};
-  DeviceChoice choice =
-      choose_devices(config, static_cast<int>(device_count("cuda")));
+  DeviceChoice choice = choose_devices(config);
   setup.devices = devices_of(setup.group, parse_devices(choice.spec));
   if (!choice.warning.empty()) {
     setup.lines.push_back(

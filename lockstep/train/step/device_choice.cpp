@@ -43,4 +43,8 @@ DeviceChoice choose_devices(const TrainConfig& config, int cuda_devices) {
   return choice;
 }
 
+DeviceChoice choose_devices(const TrainConfig& config) {
+  return choose_devices(config, static_cast<int>(device_count("cuda")));
+}
+
 } // namespace lockstep::train

@@ -24,5 +24,7 @@ bool names_cuda(const std::string& spec);
 /// Errors: throws kInvalidArgument (E_FLAGS) for `--no-cuda` with a CUDA device
 /// in `--devices`.
 DeviceChoice choose_devices(const TrainConfig& config, int cuda_devices);
+/// On this one.
+DeviceChoice choose_devices(const TrainConfig& config);
 
 } // namespace lockstep::train

@@ -7,7 +7,6 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/autocast.h"
-#include "lockstep/device/device_list.h"
 #include "lockstep/tensor/internal/cpu_features.h"
 #include "lockstep/train/step/device_choice.h"
 
@@ -31,8 +30,7 @@ std::string decided_amp(const TrainConfig& config) {
   if (config.amp != "auto") {
     return config.amp;
   }
-  const int cuda_devices = static_cast<int>(device_count("cuda"));
-  const bool is_cuda = names_cuda(choose_devices(config, cuda_devices).spec);
+  const bool is_cuda = names_cuda(choose_devices(config).spec);
   return is_bfloat16_fast(is_cuda ? at::kCUDA : at::kCPU) ? "bf16" : "off";
 }
 
