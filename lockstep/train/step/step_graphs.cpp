@@ -8,15 +8,10 @@
 #include <ATen/ops/equal.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/tensor/internal/module_children.h"
 
 namespace lockstep::train {
 namespace {
-
-bool has_gradients(const torch::nn::Module& net) {
-  return std::ranges::any_of(net.parameters(), [](const at::Tensor& parameter) {
-    return parameter.grad().defined();
-  });
-}
 
 void add_sizes(const at::Tensor& tensor, std::vector<std::int64_t>& sizes) {
   if (tensor.defined()) {
@@ -54,16 +49,24 @@ StepGraphs::Conditions StepGraphs::Conditions::of(
   Conditions conditions{.trains = net.is_training()};
   add_sizes(batch.images, conditions.sizes);
   add_sizes(batch.targets, conditions.sizes);
-  for (const at::Tensor& parameter : net.parameters()) {
-    add_place(parameter, conditions.state);
-  }
-  for (const at::Tensor& buffer : net.buffers()) {
-    add_place(buffer, conditions.state);
-  }
-  for (const auto& module : net.modules()) {
-    conditions.state.push_back(module->is_training() ? 1 : 0);
-  }
+  conditions.add(net);
   return conditions;
+}
+
+// One walk in each step, which copies no list.
+void StepGraphs::Conditions::add(const torch::nn::Module& module) {
+  state.push_back(module.is_training() ? 1 : 0);
+  for (const auto& parameter : own_parameters_of(module)) {
+    add_place(parameter.value(), state);
+    has_gradients = has_gradients || (parameter.value().defined() &&
+                                      parameter.value().grad().defined());
+  }
+  for (const auto& buffer : own_buffers_of(module)) {
+    add_place(buffer.value(), state);
+  }
+  for (const auto& child : own_children_of(module)) {
+    add(*child.value());
+  }
 }
 
 void StepGraphs::Recording::copy_inputs(const Batch& batch) const {
@@ -158,10 +161,10 @@ at::Tensor StepGraphs::run_first(const Batch& batch, const Work& work) {
 
 at::Tensor
 StepGraphs::run(torch::nn::Module& net, const Batch& batch, const Work& work) {
-  if (net.is_training() && has_gradients(net)) {
+  Conditions conditions = Conditions::of(net, batch);
+  if (conditions.trains && conditions.has_gradients) {
     return work(batch);
   }
-  Conditions conditions = Conditions::of(net, batch);
   if (Recording* const recording = find(conditions)) {
     recording->copy_inputs(batch);
     return recording->replay();

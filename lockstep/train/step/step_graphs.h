@@ -52,8 +52,11 @@ class StepGraphs {
     std::vector<std::int64_t> sizes = {};
     /// The module as it is: where its tensors lie, and what they take part in.
     std::vector<std::uintptr_t> state = {};
+    /// Those of an earlier batch of the same step.
+    bool has_gradients = false;
 
     static Conditions of(const torch::nn::Module& net, const Batch& batch);
+    void add(const torch::nn::Module& module);
     [[nodiscard]] bool has_shape_of(const Conditions& other) const {
       return trains == other.trains && sizes == other.sizes;
     }
