@@ -2,6 +2,7 @@
 #include "lockstep/parallel/internal/module_parts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <torch/nn/module.h>
 
@@ -42,7 +43,9 @@ class Comparison {
       std::size_t own_parameters)
       : modules_(modules),
         parameters_(parameters),
-        own_parameters_(own_parameters) {}
+        own_parameters_(own_parameters) {
+    changes_.modes.reserve(modules.size());
+  }
 
   ModuleParts::Changes of(
       const std::shared_ptr<Module>& root,
@@ -50,7 +53,7 @@ class Comparison {
     changes_.in_structure = !visit(root) || module_ != modules_.size() ||
                             parameter_ != own_parameters_;
     changes_.in_buffers = buffers_ != buffers;
-    return changes_;
+    return std::move(changes_);
   }
 
  private:
@@ -59,6 +62,7 @@ class Comparison {
       return false;
     }
     ++module_;
+    changes_.modes.push_back(module->is_training());
     for (const auto& item : own_parameters_of(*module)) {
       if (!item.value().defined()) {
         continue;

@@ -45,6 +45,8 @@ struct ModuleParts {
     /// Some module is held by its registration alone: a member was assigned
     /// (tensor/modules.h).
     bool has_lone_child = false;
+    /// Which modules train, in their order, if the structure is as it was.
+    std::vector<bool> modes = {};
   };
   [[nodiscard]] Changes changes() const;
   /// The name of a module or parameter that was registered since; empty without

@@ -123,6 +123,9 @@ void ReplicaSet::make_replicas() {
 void ReplicaSet::link(std::vector<ModuleParts> parts) {
   rows_ = make_rows(parts);
   mark_renormed(*modules_.front(), rows_);
+  has_renormed_ = std::ranges::any_of(rows_, [](const ParameterRow& row) {
+    return row.norm.has_value();
+  });
   sent_.assign(parts.size(), std::vector<SourceMark>(rows_.size()));
   buffers_.assign(parts.size(), {});
   submodules_.assign(parts.size(), {});
@@ -138,6 +141,7 @@ void ReplicaSet::link(std::vector<ModuleParts> parts) {
     }
   }
   parts_ = std::move(parts);
+  modes_ = parts_.front().changes().modes;
   for (std::size_t r = 1; r < parts_.size(); ++r) {
     for (ParameterRow& row : rows_) {
       follow_flags(row, r);
@@ -157,13 +161,15 @@ void ReplicaSet::link(std::vector<ModuleParts> parts) {
 }
 
 void ReplicaSet::follow_structure() {
-  const ModuleParts::Changes changes = parts_.front().changes();
+  ModuleParts::Changes changes = parts_.front().changes();
   if (changes.has_lone_child) {
     warn_of_replaced_children(*modules_.front());
   }
   const bool is_other = changes.in_structure || graph_is_old();
   if (is_other || (changes.in_buffers && !try_link_again())) {
     rebuild();
+  } else {
+    modes_ = std::move(changes.modes);
   }
 }
 
@@ -297,8 +303,7 @@ void ReplicaSet::follow_modes(std::size_t replica) {
   const auto& mine = submodules_[replica];
   std::optional<KeptModes> masters;
   for (std::size_t m = 0; m < mine.size(); ++m) {
-    const auto master = parts_.front().modules[m].lock();
-    const bool training = master != nullptr && master->is_training();
+    const bool training = modes_[m];
     if (mine[m]->is_training() != training) {
       if (!masters) {
         masters.emplace(*modules_.front());
@@ -342,7 +347,9 @@ void ReplicaSet::check_device(const std::string& name, const at::Tensor& tensor)
 }
 
 void ReplicaSet::take_renormed(std::size_t used) {
-  lockstep::parallel::take_renormed(rows_, used);
+  if (has_renormed_) {
+    lockstep::parallel::take_renormed(rows_, used);
+  }
 }
 
 void ReplicaSet::check_registered(std::size_t used) const {

@@ -157,6 +157,10 @@ class ReplicaSet {
   std::vector<std::vector<LeafMark>> marks_;
   // [replica][row]: what the replica's copy was made from.
   std::vector<std::vector<SourceMark>> sent_;
+  // Which of the master's modules train.
+  std::vector<bool> modes_;
+  // Some row is one of renormed_rows.h.
+  bool has_renormed_ = false;
   // [replica][place in the master's parts]
   std::vector<std::vector<at::Tensor>> buffers_;
   std::vector<std::vector<std::shared_ptr<torch::nn::Module>>> submodules_;
