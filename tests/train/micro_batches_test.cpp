@@ -13,6 +13,7 @@
 #include "lockstep/device/sim_control.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/tensor/state_dict.h"
+#include "lockstep/train/step/memory_use.h"
 #include "tests/sim/support.h"
 #include "tests/support/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"

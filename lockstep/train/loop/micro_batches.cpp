@@ -5,41 +5,19 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <new>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/parallel/replica_group.h"
 #include "lockstep/program/program.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/memory_use.h"
 
 namespace lockstep::train {
-
-bool is_out_of_memory(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::OutOfMemoryError&) {
-    return true;
-  } catch (const std::bad_alloc&) {
-    return true;
-  } catch (const ReplicaError& replica) {
-    return is_out_of_memory(replica.cause());
-  } catch (const c10::Error& other) {
-    // The CPU's allocator has no class of its own.
-    return std::string_view(other.what()).find("can't allocate memory") !=
-           std::string_view::npos;
-  } catch (...) {
-    return false;
-  }
-}
 
 namespace {
 

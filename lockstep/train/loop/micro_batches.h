@@ -18,9 +18,6 @@
 
 namespace lockstep::train {
 
-/// Whether memory was what lacked, also in a replica.
-bool is_out_of_memory(const std::exception_ptr& error);
-
 /// In how many parts batches go; the number grows and never shrinks. Ownership:
 /// borrows the setup. Threads: those of the trainer, one at a time.
 class MicroBatches {

@@ -4,10 +4,14 @@
 #include <sys/resource.h>
 
 #include <exception>
+#include <new>
+#include <string_view>
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
 
 #include "lockstep/device/sim_control.h"
+#include "lockstep/parallel/replica_group.h"
 
 namespace lockstep::train {
 namespace {
@@ -50,6 +54,24 @@ std::vector<double> all_of(
 }
 
 } // namespace
+
+bool is_out_of_memory(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::OutOfMemoryError&) {
+    return true;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (const ReplicaError& replica) {
+    return is_out_of_memory(replica.cause());
+  } catch (const c10::Error& other) {
+    // The CPU's allocator has no class of its own.
+    return std::string_view(other.what()).find("can't allocate memory") !=
+           std::string_view::npos;
+  } catch (...) {
+    return false;
+  }
+}
 
 std::vector<double> peak_of_ranks(const dist::ProcessGroup& group) {
   constexpr double kKibibyte = 1024; // Linux's unit of ru_maxrss

@@ -3,6 +3,7 @@
 // How much memory a run needs.
 #pragma once
 
+#include <exception>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "lockstep/distributed/process_group.h"
 
 namespace lockstep::train {
+
+/// Whether memory was what lacked, also in a replica.
+bool is_out_of_memory(const std::exception_ptr& error);
 
 /// The most memory that the process of each rank had, by rank. Every rank calls
 /// it. Units: bytes.

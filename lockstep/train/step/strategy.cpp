@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <exception>
-#include <new>
 #include <string_view>
 #include <tuple>
 
@@ -16,6 +15,7 @@
 #include "lockstep/tensor/internal/kept_parts.h"
 #include "lockstep/tensor/internal/trace_spans.h"
 #include "lockstep/train/step/loss_place.h"
+#include "lockstep/train/step/memory_use.h"
 #include "lockstep/train/step/step_graphs.h"
 
 namespace lockstep::train {
@@ -104,18 +104,13 @@ at::Tensor loss_of(
     return loss(outputs, batch);
   } catch (const Exception&) {
     throw; // which says what, and where
-  } catch (const c10::OutOfMemoryError&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    if (text.find("can't allocate memory") != std::string::npos) {
+  } catch (const std::exception& error) {
+    if (is_out_of_memory(std::current_exception())) {
       throw;
     }
-    loss_failed(text);
-  } catch (const std::exception& error) {
-    loss_failed(error.what());
+    const auto* const torchs = dynamic_cast<const c10::Error*>(&error);
+    loss_failed(
+        torchs == nullptr ? error.what() : torchs->what_without_backtrace());
   }
 }
 
