@@ -95,10 +95,8 @@ std::vector<NamedTensor> buffers_of(
     const DistributedDataParallelOptions& options) {
   std::vector<NamedTensor> buffers;
   Collector collector(options.ignored);
-  for (const auto& child : module.named_modules()) {
-    for (const auto& own : child.value()->named_buffers(/*recurse=*/false)) {
-      collector.add(buffers, dotted(child.key(), own.key()), own.value());
-    }
+  for (const auto& item : module.named_buffers()) {
+    collector.add(buffers, item.key(), item.value());
   }
   return buffers;
 }
