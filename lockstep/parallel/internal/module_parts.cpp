@@ -94,6 +94,25 @@ class Comparison {
   ModuleParts::Changes changes_ = {};
 };
 
+// What forward may have registered: a walk that looks at no tensor.
+struct TreeCount {
+  const std::vector<std::weak_ptr<Module>>& modules;
+  std::size_t module = 0;
+  std::size_t parameters = 0;
+
+  // False if `next` is not the module that was next.
+  bool visit(const std::shared_ptr<Module>& next) {
+    if (module == modules.size() || !is_same(modules[module], next)) {
+      return false;
+    }
+    ++module;
+    parameters += own_parameters_of(*next).size();
+    return std::ranges::all_of(
+        own_children_of(*next),
+        [this](const auto& child) { return visit(child.value()); });
+  }
+};
+
 } // namespace
 
 ModuleParts::ModuleParts(
@@ -110,6 +129,9 @@ ModuleParts::ModuleParts(
     flags.push_back(takes_gradient);
     (takes_gradient ? parameters : buffers).push_back(all_buffers_[i]);
   }
+  TreeCount all{.modules = modules};
+  all.visit(root);
+  registered_ = all.parameters;
 }
 
 ModuleParts::Changes ModuleParts::changes() const {
@@ -128,7 +150,9 @@ ModuleParts::Changes ModuleParts::changes() const {
 
 std::string ModuleParts::added() const {
   const auto root = modules.front().lock();
-  if (root == nullptr || !changes().in_structure) {
+  TreeCount now{.modules = modules};
+  if (root == nullptr || (now.visit(root) && now.module == modules.size() &&
+                          now.parameters == registered_)) {
     return {};
   }
   for (const auto& item : root->named_modules("", /*include_self=*/false)) {

@@ -50,12 +50,14 @@ struct ModuleParts {
   };
   [[nodiscard]] Changes changes() const;
   /// The name of a module or parameter that was registered since; empty without
-  /// one.
+  /// one. Looks at the modules, and how many parameters each has.
   [[nodiscard]] std::string added() const;
 
  private:
   NamedTensors all_buffers_ = {};
   std::size_t own_parameters_ = 0;
+  /// Entries, of which some may be undefined.
+  std::size_t registered_ = 0;
 };
 
 } // namespace lockstep::parallel

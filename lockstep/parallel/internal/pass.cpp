@@ -14,6 +14,8 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/device/internal/streams.h"
 #include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/internal/changed_inputs.h"
@@ -76,6 +78,25 @@ void begin_graph(
         takes_gradient
             ? torch::autograd::impl::gradient_edge(pass.inputs.back())
             : torch::autograd::Edge());
+  }
+}
+
+void check_registered(const std::vector<std::string>& names) {
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    if (!names[r].empty()) {
+      raise(
+          {.code = ErrorCode::kUnsupported,
+           .op = "parallel.forward",
+           .message = format(
+               "forward registered '{}' in replica {}: expected what the "
+               "module had when it was wrapped, since each replica makes one "
+               "of its own",
+               names[r],
+               r),
+           .hint = "register it in reset(); or make one pass before wrapping, "
+                   "and pass a .factory that returns a module which has made "
+                   "one, too"});
+    }
   }
 }
 
@@ -160,6 +181,7 @@ void Pass::run() {
   plan_.passes.resize(count);
   plan_.streams = current_streams(devices);
   forms_.resize(count);
+  registered_.resize(count);
   PassStreams random;
   Turns turns(parts_.replicas.shares_children());
   const auto errors = plan_.context->pool->run(count, [&](std::size_t i) {
@@ -190,6 +212,7 @@ ReplicaPass Pass::run_replica(std::size_t index) {
     outputs = call_(index, replicas.module(index), pass.inputs);
   }
   replicas.check_unchanged(index);
+  registered_[index] = replicas.registered(index);
   pass.outputs = std::move(outputs.tensors);
   pass.returned = pass.outputs.size();
   forms_[index] = std::move(outputs.form);
@@ -203,7 +226,7 @@ ReplicaPass Pass::run_replica(std::size_t index) {
 
 void Pass::gate() {
   ReplicaSet& replicas = parts_.replicas;
-  replicas.check_registered(shards_.size());
+  check_registered(registered_);
   replicas.take_renormed(shards_.size());
   count_batch(plan_);
   check_same_forms(forms_);

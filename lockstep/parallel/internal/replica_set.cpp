@@ -352,26 +352,6 @@ void ReplicaSet::take_renormed(std::size_t used) {
   }
 }
 
-void ReplicaSet::check_registered(std::size_t used) const {
-  for (std::size_t r = 0; r < used; ++r) {
-    const std::string name = parts_[r].added();
-    if (!name.empty()) {
-      raise(
-          {.code = ErrorCode::kUnsupported,
-           .op = "parallel.forward",
-           .message = format(
-               "forward registered '{}' in replica {}: expected what the "
-               "module had when it was wrapped, since each replica makes one "
-               "of its own",
-               name,
-               r),
-           .hint = "register it in reset(); or make one pass before wrapping, "
-                   "and pass a .factory that returns a module which has made "
-                   "one, too"});
-    }
-  }
-}
-
 void ReplicaSet::check_unchanged(std::size_t replica) const {
   for (const LeafMark& mark : marks_[replica]) {
     if (!mark.mark.is_of(*mark.leaf)) {

@@ -103,10 +103,11 @@ class ReplicaSet {
   /// After a pass of the first `used` replicas: the master gets the rows that
   /// replicas shortened. See Note [Renormed rows] in renormed_rows.h.
   void take_renormed(std::size_t used);
-  /// After a pass of the first `used` replicas.
-  /// Errors: throws kUnsupported that names a module or parameter that forward
-  /// registered: each replica has another one.
-  void check_registered(std::size_t used) const;
+  /// After forward of replica `replica`, in its thread: the name of a module or
+  /// parameter that it registered, of which each replica has another one.
+  [[nodiscard]] std::string registered(std::size_t replica) const {
+    return parts_[replica].added();
+  }
 
   /// After forward of replica `replica`, in its thread.
   /// Errors: throws kInvalidArgument that names a parameter that is not as
