@@ -48,13 +48,15 @@ bool copy_here(const at::Tensor& from, const at::Tensor& to) {
 
 } // namespace
 
-SourceMark::SourceMark(const at::Tensor& source)
-    : storage_(source.storage().getWeakStorageImpl()),
-      offset_(source.storage_offset()),
-      version_(
-          source.is_inference()
-              ? 0
-              : static_cast<std::uint32_t>(source._version())) {}
+void SourceMark::note(const at::Tensor& source) {
+  if (storage_._unsafe_get_target() !=
+      source.storage().unsafeGetStorageImpl()) {
+    storage_ = source.storage().getWeakStorageImpl();
+  }
+  offset_ = source.storage_offset();
+  version_ =
+      source.is_inference() ? 0 : static_cast<std::uint32_t>(source._version());
+}
 
 bool SourceMark::is_of(const at::Tensor& source) const {
   return !source.is_inference() &&

@@ -19,7 +19,11 @@ namespace lockstep::parallel {
 class SourceMark {
  public:
   SourceMark() = default;
-  explicit SourceMark(const at::Tensor& source);
+  explicit SourceMark(const at::Tensor& source) {
+    note(source);
+  }
+  /// Becomes that of `source`; cheap where only the version is another one.
+  void note(const at::Tensor& source);
   /// True if `source` still holds these values.
   [[nodiscard]] bool is_of(const at::Tensor& source) const;
 

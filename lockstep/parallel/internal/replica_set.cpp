@@ -130,14 +130,14 @@ void ReplicaSet::link(std::vector<ModuleParts> parts) {
   buffers_.assign(parts.size(), {});
   submodules_.assign(parts.size(), {});
   ends_.clear();
+  marks_.assign(parts.size(), {});
   for (std::size_t r = 0; r < parts.size(); ++r) {
     ends_.emplace_back(rows_, r);
-  }
-  marks_.assign(parts.size(), {});
-  for (std::size_t r = 1; r < parts.size(); ++r) {
-    submodules_[r] = modules_[r]->modules();
     for (const auto& [name, buffer] : parts[r].buffers) {
       buffers_[r].push_back(buffer);
+    }
+    if (r > 0) { // who else holds one of the master's tells of its members
+      submodules_[r] = modules_[r]->modules();
     }
   }
   parts_ = std::move(parts);
@@ -209,7 +209,7 @@ void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
 
 Moved ReplicaSet::follow_parameters(std::size_t replica) {
   std::vector<LeafMark>& marks = marks_[replica];
-  marks.clear();
+  std::size_t marked = 0;
   Sending changed;
   Sending as_before;
   for (std::size_t place = 0; place < rows_.size(); ++place) {
@@ -225,16 +225,20 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
     }
     for (const at::Tensor& leaf : row.leaves[replica]) {
       if (!row.norm && !leaf.is_inference()) {
-        marks.push_back(
-            {.leaf = &leaf, .mark = SourceMark(leaf), .row = place});
+        marks.resize(std::max(marks.size(), marked + 1));
+        LeafMark& mark = marks[marked++];
+        mark.leaf = &leaf;
+        mark.mark.note(leaf);
+        mark.row = place;
       }
     }
   }
+  marks.resize(marked);
   Moved moved = copy_unseen(changed.from, changed.to);
   moved += copy_unseen(as_before.from, as_before.to);
   for (const Sending* sending : {&changed, &as_before}) {
     for (const std::size_t row : sending->rows) {
-      sent_[replica][row] = SourceMark(rows_[row].master);
+      sent_[replica][row].note(rows_[row].master);
     }
   }
   for (const at::Tensor& leaf : changed.to) {
@@ -242,7 +246,7 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
   }
   if (!changed.to.empty()) {
     for (LeafMark& mark : marks) {
-      mark.mark = SourceMark(*mark.leaf);
+      mark.mark.note(*mark.leaf);
     }
   }
   return moved;
@@ -316,12 +320,11 @@ void ReplicaSet::follow_modes(std::size_t replica) {
 }
 
 Moved ReplicaSet::follow_buffers(std::size_t replica) {
-  auto& mine = buffers_[replica];
-  TensorList masters;
+  TensorList& mine = buffers_[replica];
+  const TensorList& masters = buffers_.front();
   for (std::size_t b = 0; b < mine.size(); ++b) {
-    masters.push_back(parts_.front().buffers[b].second);
-    if (!same_form(mine[b], masters.back())) {
-      mine[b].set_data(at::empty_like(masters.back(), mine[b].device()));
+    if (!same_form(mine[b], masters[b])) {
+      mine[b].set_data(at::empty_like(masters[b], mine[b].device()));
     }
   }
   return copy_unseen(masters, mine);

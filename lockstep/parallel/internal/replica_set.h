@@ -163,7 +163,7 @@ class ReplicaSet {
   // Some row is one of renormed_rows.h.
   bool has_renormed_ = false;
   // [replica][place in the master's parts]
-  std::vector<std::vector<at::Tensor>> buffers_;
+  std::vector<TensorList> buffers_;
   std::vector<std::vector<std::shared_ptr<torch::nn::Module>>> submodules_;
 };
 
