@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/places.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -22,6 +23,18 @@ class Search {
     if (is_ambiguous_ || ++steps_ > kMaxSteps) {
       return std::nullopt;
     }
+    auto found = by_name(value, path);
+    return found || !path.starts_with('<') ? std::move(found)
+                                           : in_places(value, path);
+  }
+
+  // Whether another value has the name of the one that was found.
+  [[nodiscard]] bool is_ambiguous() const {
+    return is_ambiguous_;
+  }
+
+ private:
+  Found by_name(const Value& value, std::string_view path) {
     if (const Dict* dict = value.as_dict()) {
       return in_items(dict->items, path);
     }
@@ -37,25 +50,33 @@ class Search {
     return std::nullopt;
   }
 
-  // Whether another value has the name of the one that was found.
-  [[nodiscard]] bool is_ambiguous() const {
-    return is_ambiguous_;
+  // Below what no name leads to: "<args>.0".
+  Found in_places(const Value& value, std::string_view path) {
+    for (std::size_t i = 0; i < child_count(value); ++i) {
+      const Child child = child_of(value, i);
+      const std::string step = place_step(value, child);
+      if (!step.empty() && is_front(path, step)) {
+        return below(*child.value, path, step.size());
+      }
+    }
+    return is_module(value) && is_front(path, kStatePlace)
+               ? below(*value.as_object()->state, path, kStatePlace.size())
+               : std::nullopt;
   }
 
- private:
+  Found below(const Value& value, std::string_view path, std::size_t step) {
+    return path.size() == step ? Found(value)
+                               : find(value, path.substr(step + 1));
+  }
+
   Found in_items(const std::vector<Item>& items, std::string_view path) {
     Found first;
     for (const auto& [key, value] : items) {
       const std::string name = key_text(key);
-      const bool is_front =
-          path.starts_with(name) &&
-          (path.size() == name.size() || path[name.size()] == '.');
-      if (!is_front) {
+      if (!is_front(path, name)) {
         continue;
       }
-      auto found = path.size() == name.size()
-                       ? Found(value)
-                       : find(value, path.substr(name.size() + 1));
+      auto found = below(value, path, name.size());
       is_ambiguous_ |= first && found;
       first = first ? first : std::move(found);
     }
@@ -84,12 +105,23 @@ class Search {
     return std::nullopt;
   }
 
+  Found in_unnamed(const Value& module, std::string_view path) {
+    const std::string_view name = unnamed_child(module);
+    const Value* modules =
+        name.empty() ? nullptr : module.as_object()->state->find("_modules");
+    const Value* child = modules == nullptr ? nullptr : modules->find(name);
+    return child == nullptr ? std::nullopt : find(*child, path);
+  }
+
   Found
   in_object(const Value& value, const Object& object, std::string_view path) {
     if (const auto tensor = layout_tensor(value)) {
       return in_parts(*tensor, path);
     }
     if (is_module(value)) {
+      if (auto found = in_unnamed(value, path)) {
+        return found;
+      }
       for (const std::string_view part : kMemberParts) {
         const Value* entries = object.state->find(part);
         auto found = entries == nullptr ? Found() : find(*entries, path);
@@ -151,19 +183,6 @@ class Candidates {
   std::vector<std::string> names_;
 };
 
-// The tensor of a name that only `for_each_tensor` gives: "buffer.<args>.0".
-Found unnamed_tensor(const Value& root, std::string_view path) {
-  Found found;
-  if (path.find('<') != std::string_view::npos) {
-    [[maybe_unused]] const Status status = for_each_tensor(
-        root,
-        [&](const std::string& name, const Tensor& tensor) {
-          found = !found && name == path ? Found(tensor) : found;
-        });
-  }
-  return found;
-}
-
 } // namespace
 
 std::string near_name(const Value& root, std::string_view path) {
@@ -220,9 +239,6 @@ Result<Value> find_path(const Value& root, std::string_view path) {
   }
   if (named) {
     return *std::move(named);
-  }
-  if (auto found = unnamed_tensor(root, path)) {
-    return *std::move(found);
   }
   const std::string near = near_name(root, path);
   return Error{

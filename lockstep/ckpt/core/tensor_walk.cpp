@@ -5,11 +5,35 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/places.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
+
+// Empty for a child that a name leads to, and for parameters of quantization.
+std::string_view label_of(ChildSlot slot) {
+  switch (slot) {
+    case ChildSlot::kMember:
+      return "<set>";
+    case ChildSlot::kKey:
+      return "<keys>";
+    case ChildSlot::kAttributeKey:
+      return "<attribute keys>";
+    case ChildSlot::kAttribute:
+    case ChildSlot::kTensorAttributes:
+      return "<attributes>";
+    case ChildSlot::kArgs:
+      return "<args>";
+    case ChildSlot::kElement:
+    case ChildSlot::kItem:
+    case ChildSlot::kState:
+    case ChildSlot::kQuantizer:
+      return "";
+  }
+  __builtin_unreachable();
+}
 
 class TensorWalk final : public ValueWalk {
  public:
@@ -86,7 +110,7 @@ class TensorWalk final : public ValueWalk {
           std::exchange(is_beside_, is_beside_ || seen.is_module);
       LOCKSTEP_TRY(put_off(value, only_new_ || seen.is_module || seen.layout));
       if (seen.is_module) {
-        LOCKSTEP_TRY(put_off("<state>", *state, true));
+        LOCKSTEP_TRY(put_off(std::string(kStatePlace), *state, true));
       }
       is_beside_ = outer;
     }
@@ -116,16 +140,12 @@ class TensorWalk final : public ValueWalk {
   Status put_off(const Value& value, bool only_new) {
     for (std::size_t i = 0; i < child_count(value); ++i) {
       const Child child = child_of(value, i);
-      const std::string_view label = label_of(child.slot);
       const bool may_hold =
           child.value->as_tensor() != nullptr || child_count(*child.value) != 0;
-      if (label.empty() || !may_hold) {
-        continue;
+      const std::string step = may_hold ? place_step(value, child) : "";
+      if (!step.empty()) {
+        LOCKSTEP_TRY(put_off(step, *child.value, only_new));
       }
-      LOCKSTEP_TRY(put_off(
-          std::string(label) + step_of(value, child),
-          *child.value,
-          only_new));
     }
     return {};
   }
@@ -141,41 +161,6 @@ class TensorWalk final : public ValueWalk {
              .value = &value,
              .only_new = only_new});
     return {};
-  }
-
-  // Empty for a child that a name leads to, and for parameters of quantization.
-  static std::string_view label_of(ChildSlot slot) {
-    switch (slot) {
-      case ChildSlot::kMember:
-        return "<set>";
-      case ChildSlot::kKey:
-        return "<keys>";
-      case ChildSlot::kAttributeKey:
-        return "<attribute keys>";
-      case ChildSlot::kAttribute:
-      case ChildSlot::kTensorAttributes:
-        return "<attributes>";
-      case ChildSlot::kArgs:
-        return "<args>";
-      case ChildSlot::kElement:
-      case ChildSlot::kItem:
-      case ChildSlot::kState:
-      case ChildSlot::kQuantizer:
-        return "";
-    }
-    __builtin_unreachable();
-  }
-
-  static std::string step_of(const Value& parent, const Child& child) {
-    switch (child.slot) {
-      case ChildSlot::kArgs:
-      case ChildSlot::kTensorAttributes:
-        return "";
-      case ChildSlot::kAttribute:
-        return "." + key_text(parent.as_dict()->attributes[child.index].first);
-      default:
-        return "." + std::to_string(child.index);
-    }
   }
 
   TensorVisitors visitors_;
@@ -198,6 +183,21 @@ TensorVisitor adds_to(std::vector<std::string>& names) {
 }
 
 } // namespace
+
+std::string place_step(const Value& parent, const Child& child) {
+  const std::string label(label_of(child.slot));
+  switch (child.slot) {
+    case ChildSlot::kMember:
+    case ChildSlot::kKey:
+    case ChildSlot::kAttributeKey:
+      return label + "." + std::to_string(child.index);
+    case ChildSlot::kAttribute:
+      return label + "." +
+             key_text(parent.as_dict()->attributes[child.index].first);
+    default:
+      return label;
+  }
+}
 
 Status for_each_tensor(
     const Value& root,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/places.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -172,6 +173,21 @@ Status for_each_member(const Value& state, const MemberVisitor& visit) {
   return {};
 }
 
+std::string_view unnamed_child(const Value& module) {
+  constexpr std::string_view kFolder =
+      "torch.distributed.algorithms._checkpoint.checkpoint_wrapper.";
+  const Object* object = module.as_object();
+  std::string_view name =
+      object == nullptr ? std::string_view() : object->global;
+  if (!name.starts_with(kFolder)) {
+    return "";
+  }
+  name.remove_prefix(kFolder.size());
+  return name == "CheckpointWrapper" || name == "OffloadWrapper"
+             ? "_checkpoint_wrapped_module"
+             : "";
+}
+
 std::uint64_t member_cost(const Value& state) {
   std::uint64_t cost = child_count(state);
   const auto add_part = [&](std::string_view name) {
@@ -264,10 +280,13 @@ Status ValueWalk::enter(const Value& value) {
   }
   if (is_module(value)) {
     LOCKSTEP_TRY(count(member_cost(*object->state)));
+    const std::string_view unnamed = unnamed_child(value);
     return for_each_member(
         *object->state,
-        [this](MemberKind /*kind*/, const Value& key, const Value& member) {
-          return below_key(key, member);
+        [&](MemberKind kind, const Value& key, const Value& member) {
+          const bool is_unnamed = kind == MemberKind::kModule &&
+                                  !unnamed.empty() && key.text() == unnamed;
+          return is_unnamed ? walk(member) : below_key(key, member);
         });
   }
   if (object->state) {

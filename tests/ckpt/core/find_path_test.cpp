@@ -56,6 +56,32 @@ TEST(FindPath, FindsNestedValues) {
       root.find("groups")->address());
 }
 
+// What no key leads to has the names that lists give tensors there.
+TEST(FindPath, FindsWhatLiesInOtherPlaces) {
+  Dict with_attributes;
+  with_attributes.attributes.emplace_back("ema", 5);
+  const Object call{
+      .global = "m.make",
+      .args =
+          std::make_shared<Value>(Value::tuple({1, Value::dict({{"k", 2}})}))};
+  const Value root = Value::dict(
+      {{"call", call},
+       {"set", Set{{3}}},
+       {"dict", Value::dict({{Value::tuple({0, 4}), 0}})},
+       {"attributes", std::move(with_attributes)},
+       {"net", net()},
+       {"<args>", 7}});
+  EXPECT_EQ(at(root, "call.<args>.0"), 1);
+  EXPECT_EQ(at(root, "call.<args>.1.k"), 2);
+  EXPECT_EQ(at(root, "set.<set>.0"), 3);
+  EXPECT_EQ(at(root, "dict.<keys>.0.1"), 4);
+  EXPECT_EQ(at(root, "attributes.<attributes>.ema"), 5);
+  EXPECT_EQ(at(root, "net.<state>.training"), 1);
+  EXPECT_EQ(at(root, "<args>"), 7);
+  EXPECT_EQ(at(root, "set.<set>.1"), -1);
+  EXPECT_EQ(at(root, "call.<args>.2"), -1);
+}
+
 TEST(FindPath, TriesEveryWayThroughKeysWithDots) {
   const Value root = Value::dict(
       {{"a", Value::dict({{"b", Value::dict({{"x", 1}})}})},
