@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/file_warnings.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "cli/output.h"
@@ -11,7 +13,10 @@ namespace {
 
 // What `inspect` and `verify` tell of; a file without them reads as others.
 constexpr std::string_view kNoChecksums = "W_CRC_ABSENT";
-constexpr std::string_view kNotInIndex = "W_INDEX_UNUSED";
+// What reading leaves out, and so does whatever is made of the file.
+constexpr std::array<std::string_view, 2> kLeftOut{
+    "W_INDEX_UNUSED",
+    "W_DTENSOR"};
 
 } // namespace
 
@@ -30,7 +35,7 @@ std::vector<std::string> warning_lines(
 
 void warn_of_left_out(const ckpt::Checkpoint& file) {
   for (const ckpt::Warning& warning : file.warnings) {
-    if (warning.name == kNotInIndex) {
+    if (std::ranges::find(kLeftOut, warning.name) != kLeftOut.end()) {
       print_warning(to_string(warning));
     }
   }

@@ -29,6 +29,10 @@ std::string to_text(const Value& value, const PrintOptions& options = {});
 /// One line that says what a value is: `OrderedDict with 122 items`, `0.1`.
 std::string describe(const Value& value);
 
+/// The same of a part of a tensor that several ranks have together, "DTensor
+/// float32 [10, 3], rows 5..10 of 10, Shard(0)"; empty for any other value.
+std::string describe_shard(const Value& value);
+
 /// A value without parts as Python writes it; a container's number of them.
 /// Units: `max_text` bytes of a text before "...".
 std::string scalar_text(const Value& value, std::uint64_t max_text);

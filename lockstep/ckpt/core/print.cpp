@@ -300,6 +300,11 @@ std::string describe(const Value& value) {
   return is_container ? format("{} with {}", value.type_name(), text) : text;
 }
 
+std::string describe_shard(const Value& value) {
+  const auto layout = layout_tensor(value);
+  return layout && layout->part("local") != nullptr ? describe(*layout) : "";
+}
+
 std::string scalar_text(const Value& value, std::uint64_t max_text) {
   return value.visit(Scalar{max_text});
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "lockstep/ckpt/core/dtensor.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -169,6 +170,20 @@ constexpr std::array kFunctions{
     Function{names::kRebuildDevice, device},
 };
 
+// The part of one rank; what is whole has the tensor's own name.
+Layout distributed(const std::vector<Value>& parts) {
+  auto tensor = read_dtensor(parts);
+  if (!tensor) {
+    return std::nullopt;
+  }
+  return LayoutTensor{
+      .layout = kDTensorLayout,
+      .parts = {{tensor->is_whole ? "" : "local", tensor->local}},
+      .dtype = tensor->dtype,
+      .sizes = std::move(tensor->sizes),
+      .place = std::move(tensor->place)};
+}
+
 Layout read_call(std::string_view name, const Value& args) {
   const auto* row = std::ranges::find(kFunctions, name, &Function::name);
   const Tuple* tuple = args.as_tuple();
@@ -183,15 +198,20 @@ const Tensor* LayoutTensor::part(std::string_view name) const {
   return found == parts.end() ? nullptr : found->value->as_tensor();
 }
 
-std::optional<LayoutTensor> layout_tensor(const Value& value) {
-  const Value* inner = &value;
+const Value* parameter_data(const Value& value) {
   for (const std::string_view wrapper :
        {names::kRebuildParameter, names::kRebuildParameterWithState}) {
-    const Object* call = called(*inner, wrapper);
+    const Object* call = called(value, wrapper);
     if (call != nullptr && !call->args->as_tuple()->items.empty()) {
-      inner = call->args->as_tuple()->items.data();
+      return call->args->as_tuple()->items.data();
     }
   }
+  return nullptr;
+}
+
+std::optional<LayoutTensor> layout_tensor(const Value& value) {
+  const Value* inner = parameter_data(value);
+  inner = inner == nullptr ? &value : inner;
   const Object* object = inner->as_object();
   if (object == nullptr || object->args == nullptr) {
     return std::nullopt;
@@ -199,6 +219,9 @@ std::optional<LayoutTensor> layout_tensor(const Value& value) {
   // (function, class, arguments of the function, attributes)
   if (const Object* typed = called(*inner, names::kRebuildFromType)) {
     const auto& parts = typed->args->as_tuple()->items;
+    if (auto whole = distributed(parts)) {
+      return whole;
+    }
     const Object* function = parts.size() == 4 ? parts[0].as_object() : nullptr;
     return function == nullptr ? std::nullopt
                                : read_call(function->global, parts[2]);
@@ -214,6 +237,7 @@ std::string describe(const LayoutTensor& tensor) {
   if (tensor.sizes) {
     text += " " + shape_text(Tensor{.sizes = *tensor.sizes});
   }
+  text += tensor.place.empty() ? "" : ", " + tensor.place;
   return text;
 }
 

@@ -45,6 +45,9 @@ inline constexpr std::string_view kGetLayout =
     "torch.serialization._get_layout";
 } // namespace names
 
+/// The layout of what several ranks have together (dtensor.h).
+inline constexpr std::string_view kDTensorLayout = "DTensor";
+
 /// A tensor that such a tensor is made of.
 struct TensorPart {
   /// As PyTorch's method that gives it: "indices", "values", "crow_indices".
@@ -58,13 +61,15 @@ struct TensorPart {
 struct LayoutTensor {
   /// "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
   /// "nested", "jagged", "meta", "wrapper" (a subclass without data), "device"
-  /// (a device without storages, saved through the CPU).
+  /// (a device without storages, saved through the CPU), "DTensor".
   std::string_view layout = {};
   /// In the file's order.
   std::vector<TensorPart> parts = {};
   std::optional<DType> dtype = {};
   /// Shape of the whole; nothing where the parts decide it.
   std::optional<std::vector<std::int64_t>> sizes = {};
+  /// Which part of it the file has: "rows 5..10 of 10, Shard(0)".
+  std::string place = {};
 
   /// The part of that name, null if there is none.
   [[nodiscard]] const Tensor* part(std::string_view name) const;
@@ -74,6 +79,10 @@ struct LayoutTensor {
 /// A parameter of another layout, and one with Python attributes, are read
 /// through.
 std::optional<LayoutTensor> layout_tensor(const Value& value);
+
+/// What a parameter of another layout is made of; null for any other value.
+/// Ownership: the tree's.
+const Value* parameter_data(const Value& value);
 
 /// "sparse_coo float32 [3, 3]".
 std::string describe(const LayoutTensor& tensor);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/dtensor.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle.h"
@@ -26,6 +28,14 @@ Status TreeBuilder::finish(Value root) {
          .text = format(
              "{} more hold pickles",
              counted(nested_ - result.warnings.size(), "text", "texts"))});
+  }
+  const bool has_dtensors = std::ranges::any_of(
+      result.globals,
+      [](const GlobalUse& use) { return is_dtensor_class(use.name); });
+  if (has_dtensors) {
+    std::ranges::move(
+        take_whole_dtensors(result.root),
+        std::back_inserter(result.warnings));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/dtensor.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -126,22 +127,6 @@ Extents whole_of(
   Extents whole = found == pieces.extents.end() ? Extents() : found->second;
   grow(whole, own_end);
   return whole;
-}
-
-// "rows 0..4 of 7", or "[0:4, 2:5] of [7, 5]" if more than rows are cut.
-std::string
-piece_text(const Extents& begin, const Extents& end, const Extents& whole) {
-  bool is_rows = !end.empty();
-  std::vector<std::string> ranges;
-  std::vector<std::string> sizes;
-  for (std::size_t d = 0; d < end.size(); ++d) {
-    is_rows = is_rows && (d == 0 || (begin[d] == 0 && end[d] == whole[d]));
-    ranges.push_back(format("{}:{}", begin[d], end[d]));
-    sizes.push_back(std::to_string(whole[d]));
-  }
-  return is_rows
-             ? format("rows {}..{} of {}", begin[0], end[0], whole[0])
-             : format("[{}] of [{}]", join(ranges, ", "), join(sizes, ", "));
 }
 
 // Empty for a tensor that is whole.
