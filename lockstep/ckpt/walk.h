@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <variant>
@@ -216,6 +217,32 @@ class NodeWalk {
   std::unordered_set<const void*> seen_;
 };
 
+/// Copies trees, each node once, however often it is shared, children before
+/// their parents. A derived class changes the copies.
+class TreeCopy {
+ public:
+  TreeCopy(const TreeCopy&) = delete;
+  TreeCopy& operator=(const TreeCopy&) = delete;
+
+  /// Errors: those of `change`; kUnsafe (E_DEPTH) beyond kMaxTreeDepth.
+  Result<Value> copy(const Value& value);
+
+ protected:
+  /// `op`: the operation that errors name.
+  explicit TreeCopy(std::string_view op) : op_(op) {}
+  ~TreeCopy() = default;
+
+  /// What stands in the copy for a child; `copy` of it, unless overridden.
+  virtual Result<Value> copy_child(const Child& child);
+  /// Called for each copy, whose children are copies already.
+  virtual Status change(Value& copy) = 0;
+
+ private:
+  std::string_view op_;
+  std::uint64_t depth_ = 0;
+  std::unordered_map<const void*, Value> done_;
+};
+
 /// Called for each tensor with its name: "state_dict.fc.weight".
 using TensorVisitor =
     std::function<void(const std::string& name, const Tensor& tensor)>;
@@ -329,51 +356,6 @@ std::string attribute_name(const std::string& dict, const Value& key);
 /// Those of all dicts that `flatten` goes through, in the order of the tree.
 /// Errors: kUnsafe (E_DEPTH, E_LIMIT).
 Result<std::vector<FlatAttribute>> attributes_in(const Value& root);
-
-/// What a format makes of values that it has no place for.
-enum class ChangeKind : std::uint8_t {
-  /// Python attributes of a tensor are left out.
-  kTensorAttributes,
-  /// A tuple becomes a list.
-  kTuple,
-  /// The key of a dict becomes text.
-  kKey,
-  /// A dict, list or tuple without elements is left out.
-  kEmpty,
-};
-
-/// All changes of one kind.
-struct ValueChange {
-  ChangeKind kind = ChangeKind::kKey;
-  std::uint64_t count = 0;
-  /// Name of the first value.
-  std::string first = {};
-};
-
-/// "3 tuples become lists: 'steps' and 2 more".
-std::string to_text(const ValueChange& change);
-
-/// Counts them. One of each kind, in the order in which they were met.
-class ValueChanges {
- public:
-  /// `name` is called for the first of a kind only.
-  using Name = std::function<std::string()>;
-
-  void add(ChangeKind kind, const Name& name);
-  /// `add` if there are attributes.
-  void add_attributes(const Tensor& tensor, const Name& name);
-  std::vector<ValueChange> take() {
-    return std::move(changes_);
-  }
-
- private:
-  std::vector<ValueChange> changes_;
-};
-
-/// Those of a tree that becomes what `flatten` gives: what lies below the outer
-/// dict is a part of names, whatever holds it.
-/// Errors: kUnsafe (E_DEPTH, E_LIMIT).
-Result<std::vector<ValueChange>> flat_changes(const Value& root);
 
 /// What `flatten` gives, in the order of the tree.
 struct FlatState {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
 
@@ -164,6 +165,25 @@ TEST(SnapshotBuffer, IsACopyThatKeepsSharing) {
   EXPECT_TRUE(at::equal(to_tensor(whole), at::arange(6, at::kFloat)));
   EXPECT_TRUE(at::equal(to_tensor(part), at::arange(2, 4, at::kFloat)));
   EXPECT_EQ(*copy.find("list")->elements()->back().as_int(), 5);
+}
+
+TEST(SnapshotBuffer, CopiesTensorsWhereverValuesHoldThem) {
+  at::Tensor live = at::ones({3});
+  ValueBuilder builder;
+  const ckpt::Value tensor = builder.tensor(live);
+  ckpt::Tensor owner = *tensor.as_tensor();
+  owner.attributes =
+      std::make_shared<ckpt::Value>(ckpt::Value::dict({{"ema", tensor}}));
+  const ckpt::Value root = ckpt::Value::dict(
+      {{"set", ckpt::Set{{tensor}}}, {"owner", std::move(owner)}});
+  SnapshotBuffer buffer;
+  const ckpt::Value copy = buffer.copy(root);
+  live.zero_();
+  const ckpt::Value& element = copy.find("set")->as_set()->items.front();
+  const ckpt::Value* ema =
+      copy.find("owner")->as_tensor()->attributes->find("ema");
+  EXPECT_TRUE(at::equal(to_tensor(*element.as_tensor()), at::ones({3})));
+  EXPECT_TRUE(at::equal(to_tensor(*ema->as_tensor()), at::ones({3})));
 }
 
 Cursor counting_accuracy() {

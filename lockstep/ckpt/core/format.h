@@ -12,6 +12,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/value_changes.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/walk.h"
 

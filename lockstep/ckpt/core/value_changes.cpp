@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/value_changes.h"
+
 #include <algorithm>
 #include <array>
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/core/value_changes.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"
 

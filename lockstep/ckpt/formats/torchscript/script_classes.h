@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/ckpt/core/value_changes.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/walk.h"
 

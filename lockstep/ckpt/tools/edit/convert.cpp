@@ -102,11 +102,12 @@ std::string tag_of(const Tensor& tensor) {
       escape(tensor.storage->location, 20));
 }
 
-// Copies a tree; a node that is reached twice is copied once.
-class Converter {
+class Converter final : public TreeCopy {
  public:
   explicit Converter(ConvertOptions options)
-      : options_(std::move(options)), budget_(options_.max_expanded_bytes) {
+      : TreeCopy("ckpt.convert"),
+        options_(std::move(options)),
+        budget_(options_.max_expanded_bytes) {
     if (options_.dtype) {
       ConvertOptions rest = options_;
       rest.dtype.reset();
@@ -114,42 +115,23 @@ class Converter {
     }
   }
 
-  Result<Value> convert(const Value& value, std::uint64_t depth = 0) {
-    if (depth > kMaxTreeDepth) {
-      return Error{
-          .code = ErrorCode::kUnsafe,
-          .op = "ckpt.convert",
-          .message = "the value is nested too deeply",
-          .detail = "E_LIMIT"};
-    }
-    const void* node = value.address();
-    if (node == nullptr || value.as_string() != nullptr) {
-      return value;
-    }
-    if (const auto found = done_.find(node); found != done_.end()) {
-      return found->second;
-    }
-    LOCKSTEP_ASSIGN(Value copy, copy_node(value, depth));
-    done_.emplace(node, copy);
-    return copy;
+ private:
+  Result<Value> copy_child(const Child& child) override {
+    const bool keeps_type =
+        child.slot == ChildSlot::kQuantizer && places_ != nullptr;
+    return keeps_type ? places_->copy(*child.value) : copy(*child.value);
   }
 
- private:
-  Result<Value> copy_node(const Value& value, std::uint64_t depth) {
-    if (const Tensor* tensor = value.as_tensor()) {
-      return convert_tensor(*tensor, depth);
-    }
-    Value copy = shallow(value);
-    for (std::size_t i = 0; i < child_count(copy); ++i) {
-      Value& child = child_at(copy, i);
-      LOCKSTEP_ASSIGN(child, convert(child, depth + 1));
+  Status change(Value& copy) override {
+    if (Tensor* tensor = copy.as_tensor()) {
+      return tensor->storage == nullptr ? Status() : convert_tensor(*tensor);
     }
     if (storage_of(copy) != nullptr) {
       convert_class(copy.as_object()->global);
     } else if (const Object* call = copy.as_object(); call && call->args) {
       convert_call(call->global, *call->args);
     }
-    return copy;
+    return {};
   }
 
   // The class of a storage says its type.
@@ -190,37 +172,8 @@ class Converter {
     }
   }
 
-  // A node of its own with the same children.
-  static Value shallow(const Value& value) {
-    return value.visit([&value](const auto& node) -> Value {
-      if constexpr (requires { node.items; }) {
-        auto copy = node;
-        if constexpr (requires { copy.args; }) {
-          for (auto* part : {&copy.args, &copy.state}) {
-            *part = *part ? std::make_shared<Value>(**part) : nullptr;
-          }
-        }
-        return Value(std::move(copy));
-      } else {
-        return value;
-      }
-    });
-  }
-
-  Result<Value> convert_tensor(const Tensor& old, std::uint64_t depth) {
-    Tensor tensor = old;
-    if (old.attributes != nullptr) {
-      LOCKSTEP_ASSIGN(Value attributes, convert(*old.attributes, depth + 1));
-      tensor.attributes = std::make_shared<Value>(std::move(attributes));
-    }
-    if (old.quantizer != nullptr) {
-      Converter& other = places_ == nullptr ? *this : *places_;
-      LOCKSTEP_ASSIGN(Value parts, other.convert(*old.quantizer, depth + 1));
-      tensor.quantizer = std::make_shared<Value>(std::move(parts));
-    }
-    if (old.storage == nullptr) {
-      return Value(std::move(tensor));
-    }
+  Status convert_tensor(Tensor& tensor) {
+    const Tensor old = tensor;
     const bool is_part = element_bytes(old) != old.storage->nbytes;
     if (options_.clone_views && is_part) {
       LOCKSTEP_TRY(budget_.add(old));
@@ -242,7 +195,7 @@ class Converter {
     if (options_.dtype && internal::is_castable(tensor.dtype)) {
       tensor.dtype = *options_.dtype;
     }
-    return Value(std::move(tensor));
+    return {};
   }
 
   struct Known {
@@ -302,7 +255,6 @@ class Converter {
   ExpansionBudget budget_;
   // For what keeps its type: the scales of quantized tensors. Null if all does.
   std::unique_ptr<Converter> places_;
-  std::unordered_map<const void*, Value> done_;
   std::unordered_map<const Storage*, Known> storages_;
   // Keeps the addresses of `storages_` alive.
   std::vector<std::shared_ptr<Storage>> cloned_;
@@ -349,7 +301,7 @@ Result<Converted> convert_tensors(
             dtype_info(*options.dtype).name)};
   }
   Converted result;
-  LOCKSTEP_ASSIGN(result.root, Converter(options).convert(root));
+  LOCKSTEP_ASSIGN(result.root, Converter(options).copy(root));
   LOCKSTEP_ASSIGN(result.changes, changes_between(root, result.root));
   return result;
 }
