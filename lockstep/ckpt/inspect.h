@@ -133,6 +133,8 @@ struct Summary {
   PrefixSummary prefix = {};
   /// Class of a whole module in the file: "torch.nn...DataParallel".
   std::string wrapped_class = {};
+  /// There are several, so that nobody knows which is meant.
+  bool has_several_models = false;
   /// What that module says of wrappers and devices.
   ModuleFacts model = {};
   /// Storages that several tensors view, and those tensors.

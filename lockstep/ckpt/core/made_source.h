@@ -4,11 +4,13 @@
 //   storage->source = std::make_shared<GatheredSource>(tensor);
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "lockstep/ckpt/tensor.h"
+#include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt::internal {
 
@@ -48,5 +50,9 @@ class GatheredSource final : public MadeSource {
  private:
   Tensor tensor_;
 };
+
+/// As `torch.tensor(number)`: int64 and float32 without dimensions.
+Value scalar_tensor(std::int64_t number);
+Value scalar_tensor(float number);
 
 } // namespace lockstep::ckpt::internal

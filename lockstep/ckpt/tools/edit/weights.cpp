@@ -6,6 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/tools/model/find_model.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -47,14 +48,6 @@ const Value* find_entry(const Value& root, std::string_view name) {
 bool holds_weights(const Value& value) {
   return module_in(value) != nullptr ||
          (value.as_dict() != nullptr && holds_tensor(value));
-}
-
-bool has_tensor_entry(const Value& value) {
-  const Dict* dict = value.as_dict();
-  return dict != nullptr &&
-         std::ranges::any_of(dict->items, [](const Item& item) {
-           return item.second.as_tensor() != nullptr;
-         });
 }
 
 // A dict with `value` in the place of an entry.

@@ -14,6 +14,7 @@
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tools/edit/wrapper_prefix.h"
+#include "lockstep/ckpt/tools/model/find_model.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
@@ -143,6 +144,11 @@ class Summarizer {
     const WeightsPlace place = locate_weights(file_.root);
     summary_.weights_key = place.key;
     const Value* weights = &place.value;
+    // Else a model may be anywhere.
+    if (place.key.empty() && module_in(*weights) == nullptr &&
+        !has_tensor_entry(*weights)) {
+      weights = find_model(*weights);
+    }
     if (const Value* module = module_in(*weights)) {
       summary_.model = module_facts(*weights);
       summary_.wrapped_class = summary_.model.class_name;
@@ -172,6 +178,15 @@ class Summarizer {
       }
     }
     return {};
+  }
+
+  // `root` itself if there is none, or several.
+  const Value* find_model(const Value& root) {
+    const auto model = only_model(file_.root);
+    summary_.has_several_models =
+        !model && model.error().code == ErrorCode::kInvalidArgument;
+    summary_.weights_key = model ? model->key : "";
+    return model ? model->value : &root;
   }
 
   // "model." of "model.fc.weight".

@@ -241,8 +241,9 @@ std::string to_text(const Summary& summary, const std::string& path) {
   text += row("prefix", prefix_text(summary));
   text +=
       row("wrapped",
-          summary.wrapped_class.empty() ? "no (no whole model in the file)"
-                                        : to_text(summary.model));
+          !summary.wrapped_class.empty() ? to_text(summary.model)
+          : summary.has_several_models ? "no (several whole models in the file)"
+                                       : "no (no whole model in the file)");
   text += row("shared", shared_text(summary));
   for (const ProgramSummary& program : summary.programs) {
     text += program_text(program, summary.programs.size() == 1);

@@ -5,28 +5,24 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/places.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/formats/exported/exported_checkpoint.h"
 #include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/tools/model/find_model.h"
 #include "lockstep/ckpt/tools/model/module_version.h"
+#include "lockstep/ckpt/tools/model/quantized_module.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-Error no_model(ErrorCode code, std::string message, std::string hint) {
-  return {
-      .code = code,
-      .op = "ckpt.extract",
-      .message = std::move(message),
-      .hint = std::move(hint),
-      .detail = "E_NO_MODEL"};
-}
-
 // A tensor as `state_dict` gives it: detached, no parameter.
 Value detached(const Value& value) {
   const Tensor* tensor = value.as_tensor();
-  if (tensor == nullptr) {
-    return value; // a kind of tensor that is kept as an object
+  if (tensor == nullptr) { // a kind of tensor that is kept as an object
+    const Value* inner = parameter_data(value);
+    return inner == nullptr ? value : *inner;
   }
   Tensor plain = *tensor;
   plain.is_parameter = false;
@@ -37,24 +33,38 @@ Value detached(const Value& value) {
 
 class Extractor {
  public:
-  Status walk(const Value& module, const std::string& name) {
+  /// `path` is the module's, `prefix` what the names of its weights begin with.
+  Status walk(
+      const Value& module,
+      const std::string& path,
+      const std::string& prefix) {
     const Value& state = *module.as_object()->state;
-    LOCKSTEP_TRY(count(module, member_cost(state), name));
-    metadata_.items.emplace_back(
-        name,
-        Value::dict({{"version", module_version(module)}}));
-    const std::string prefix = name.empty() ? "" : name + ".";
-    return for_each_member(
+    LOCKSTEP_TRY(count(module, member_cost(state), path));
+    add_version(module, path);
+    const std::string_view unnamed = unnamed_child(module);
+    bool has_children = false;
+    LOCKSTEP_TRY(for_each_member(
         state,
         [&](MemberKind kind, const Value& key, const Value& value) -> Status {
-          std::string path = prefix + key_text(key);
+          const std::string name = key_text(key);
           if (kind == MemberKind::kModule) {
-            return child(value, path);
+            if (!std::exchange(has_children, true)) {
+              add_quantized(module, path, prefix);
+            }
+            const bool is_unnamed = !unnamed.empty() && name == unnamed;
+            return child(
+                value,
+                path + (path.empty() ? "" : ".") + name,
+                is_unnamed ? prefix : prefix + name + ".");
           }
           buffers += kind == MemberKind::kBuffer ? 1 : 0;
-          weights_.items.emplace_back(std::move(path), detached(value));
+          weights_.items.emplace_back(prefix + name, detached(value));
           return {};
-        });
+        }));
+    if (!has_children) {
+      add_quantized(module, path, prefix);
+    }
+    return {};
   }
 
   Value state_dict() && {
@@ -70,11 +80,49 @@ class Extractor {
 
   std::uint64_t buffers = 0;
   std::vector<UnreadModule> unread;
+  /// Tensors that are among the weights, though no buffers: of quantized
+  /// layers.
+  std::unordered_set<const Tensor*> packed;
 
  private:
-  Status child(const Value& value, const std::string& path) {
+  void add_version(const Value& module, const std::string& path) {
+    metadata_.items.emplace_back(
+        path,
+        Value::dict({{"version", module_version(module)}}));
+  }
+
+  void add_quantized(
+      const Value& module,
+      const std::string& path,
+      const std::string& prefix) {
+    QuantizedEntries entries = quantized_entries(module);
+    for (auto& [name, value] : entries.items) {
+      const auto parts = value.elements();
+      for (std::size_t i = 0; parts != nullptr && i < parts->size(); ++i) {
+        packed.insert((*parts)[i].as_tensor());
+      }
+      packed.insert(value.as_tensor());
+      ++buffers;
+      weights_.items.emplace_back(prefix + key_text(name), std::move(value));
+    }
+    for (auto& [name, class_name] : entries.unread) {
+      unread.push_back(
+          {.name = path + (path.empty() ? "" : ".") + name,
+           .class_name = std::move(class_name)});
+    }
+  }
+
+  Status child(
+      const Value& value,
+      const std::string& path,
+      const std::string& prefix) {
     if (is_module(value)) {
-      return walk(value, path);
+      return walk(value, path, prefix);
+    }
+    if (is_packed_convolution(value)) {
+      add_version(value, path);
+      add_quantized(value, path, prefix);
+      return {};
     }
     const Object* object = value.as_object();
     unread.push_back(
@@ -113,58 +161,6 @@ class Extractor {
   std::uint64_t first_ = 0;
   std::uint64_t again_ = 0;
 };
-
-struct FoundModel {
-  const Value* value = nullptr;
-  std::string key = {};
-};
-
-Error no_whole_model(const Value& root) {
-  std::string hint;
-  if (root.as_dict() != nullptr) {
-    hint = "it holds a dict already: 'lockstep ckpt ls' lists its tensors";
-  } else if (!script_class(root).empty()) {
-    hint =
-        "'lockstep ckpt convert IN OUT --to pt' writes the weights of a "
-        "TorchScript program";
-  }
-  return no_model(
-      ErrorCode::kNotFound,
-      "the file holds no whole model",
-      std::move(hint));
-}
-
-Result<FoundModel> only_model(const Value& root) {
-  if (module_in(root) != nullptr) {
-    return FoundModel{&root, ""};
-  }
-  std::vector<FoundModel> found;
-  const Dict* top = root.as_dict();
-  for (std::size_t i = 0; top != nullptr && i < top->items.size(); ++i) {
-    const auto& [key, value] = top->items[i];
-    if (module_in(value) != nullptr) {
-      found.push_back({&value, key_text(key)});
-    }
-  }
-  if (found.empty()) {
-    return no_whole_model(root);
-  }
-  if (found.size() > 1) {
-    std::vector<std::string> keys;
-    keys.reserve(found.size());
-    for (const FoundModel& one : found) {
-      keys.push_back(one.key);
-    }
-    return no_model(
-        ErrorCode::kInvalidArgument,
-        format(
-            "the file holds {}: {}",
-            counted(keys.size(), "model"),
-            some_names(keys)),
-        "choose one with ExtractOptions::key");
-  }
-  return found.front();
-}
 
 // The one program of the file, or that of the name.
 Result<Value> chosen_program(const Checkpoint& file, const std::string& key) {
@@ -247,11 +243,19 @@ Result<ExtractedModel> extract_model(
     module = wrapped_module(*module);
   }
   Extractor extractor;
-  LOCKSTEP_TRY(extractor.walk(*module, ""));
+  LOCKSTEP_TRY(extractor.walk(*module, "", ""));
   result.buffers = extractor.buffers;
   result.parameters = extractor.entries() - extractor.buffers;
   result.unread = std::move(extractor.unread);
-  LOCKSTEP_ASSIGN(result.left_out, unnamed_tensors(*module));
+  const TensorVisitor leave_out = [&](const std::string& name,
+                                      const Tensor& tensor) {
+    if (!extractor.packed.contains(&tensor)) {
+      result.left_out.push_back(name);
+    }
+  };
+  LOCKSTEP_TRY(for_each_tensor(
+      *module,
+      TensorVisitors{.placed = &leave_out, .beside = &leave_out}));
   result.state_dict = std::move(extractor).state_dict();
   return result;
 }

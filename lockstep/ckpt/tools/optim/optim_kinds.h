@@ -65,10 +65,6 @@ Result<Value> to_cpp_value(const OptimField& field, const Value& value);
 /// A value as Python stores it. Errors: kCorrupt (E_OPTIMIZER).
 Result<Value> to_python_value(const OptimField& field, const Value& value);
 
-/// A tensor without dimensions that holds `number`.
-Value scalar_tensor(std::int64_t number);
-Value scalar_tensor(float number);
-
 /// An error of an optimizer state.
 Error optim_error(ErrorCode code, std::string message, std::string hint = {});
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/tools/optim/named_state.h"
 #include "lockstep/ckpt/tools/optim/optim_kinds.h"

@@ -2,38 +2,16 @@
 //
 // Single values of optim_kinds.h between the two sides.
 #include <cmath>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tools/optim/optim_kinds.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
-
-class OwnBytes final : public StorageSource {
- public:
-  explicit OwnBytes(std::string bytes) : bytes_(std::move(bytes)) {}
-  Result<ByteSpan> load() override {
-    return as_byte_span(bytes_);
-  }
-
- private:
-  std::string bytes_;
-};
-
-template <class T>
-Value scalar_of(DType dtype, T number) {
-  std::string bytes(sizeof number, '\0');
-  std::memcpy(bytes.data(), &number, sizeof number);
-  auto storage = std::make_shared<Storage>(
-      Storage{.nbytes = bytes.size(), .dtype = dtype});
-  storage->source = std::make_shared<OwnBytes>(std::move(bytes));
-  return Tensor{.dtype = dtype, .storage = std::move(storage)};
-}
 
 // A number, also one in a tensor of one element.
 Result<std::optional<double>> loaded_number(const Value& value) {
@@ -136,14 +114,6 @@ Result<Value> convert(const OptimField& field, const Value& value) {
 }
 
 } // namespace
-
-Value scalar_tensor(std::int64_t number) {
-  return scalar_of(DType::kInt64, number);
-}
-
-Value scalar_tensor(float number) {
-  return scalar_of(DType::kFloat32, number);
-}
 
 Result<Value> to_cpp_value(const OptimField& field, const Value& value) {
   const List* list =

@@ -138,6 +138,38 @@ TEST(ExtractModel, FindsTheOnlyModelOfACheckpoint) {
   EXPECT_EQ(chosen->facts.class_name, "model.Net");
 }
 
+TEST(ExtractModel, FindsTheOnlyModelAtAnyDepth) {
+  const Value deep = Value::dict({{"run", Value::list({1, linear()})}});
+  EXPECT_EQ(extract_model(deep)->key, "run.1");
+  const auto two = extract_model(
+      Value::dict({{"run", Value::list({linear(), trap()})}, {"epoch", 3}}));
+  ASSERT_FALSE(two);
+  EXPECT_EQ(two.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(two.error().message, HasSubstr("'run.0', 'run.1'"));
+}
+
+// A model among hyperparameters is none that was trained.
+TEST(ExtractModel, TakesNoModelBesideWeightsUnlessItIsNamed) {
+  const Value file = Value::dict(
+      {{"state_dict", Value::dict({{"w", weight()}})},
+       {"hyper_parameters", Value::dict({{"net", linear()}})}});
+  const auto model = extract_model(file);
+  ASSERT_FALSE(model);
+  EXPECT_THAT(model.error().hint, HasSubstr("--key hyper_parameters.net"));
+  EXPECT_TRUE(extract_model(file, {.key = "hyper_parameters.net"}));
+}
+
+TEST(ExtractModel, SaysWhoseArgumentAModelIs) {
+  const Object call{
+      .global = "net.rebuild",
+      .args = std::make_shared<Value>(Value::tuple({linear()}))};
+  const Value file = Value::dict({{"net", call}});
+  EXPECT_THAT(extract_model(file).error().hint, HasSubstr("'net.rebuild'"));
+  EXPECT_EQ(
+      keys_of(extract_model(file, {.key = "net.<args>.0"})->state_dict),
+      std::vector<std::string>{"weight"});
+}
+
 TEST(ExtractModel, RefusesFilesWithoutAModel) {
   for (const Value& root : {Value::dict({{"w", weight()}}), Value(3)}) {
     const auto model = extract_model(root);

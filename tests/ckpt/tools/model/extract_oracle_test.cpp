@@ -26,7 +26,7 @@ std::vector<std::string> cases_in(const test::ScratchDir& folder) {
 TEST(ExtractedModelsOracle, EqualTheStateDictOfPyTorch) {
   const test::ScratchDir folder;
   const auto names = cases_in(folder);
-  ASSERT_EQ(names.size(), 23U);
+  ASSERT_EQ(names.size(), 25U);
   std::vector<std::string> pairs{"check"};
   std::string all_same;
   for (const std::string& name : names) {
@@ -44,6 +44,42 @@ TEST(ExtractedModelsOracle, EqualTheStateDictOfPyTorch) {
       pairs.insert(pairs.end(), {expected + ".ours", expected});
       all_same += "same\n";
     }
+  }
+  EXPECT_EQ(test::run_python("ckpt_whole_models.py", pairs), all_same);
+}
+
+std::string unread_in(const ExtractedModel& model) {
+  std::vector<std::string> names;
+  for (const UnreadModule& child : model.unread) {
+    names.push_back(child.name);
+  }
+  return join(names, ",");
+}
+
+// What Python's state_dict has is there, or named as what cannot be read.
+TEST(ExtractedModelsOracle, AreFoundInWhatHoldsThemWithAllTheirLayers) {
+  const test::ScratchDir folder;
+  const auto lines =
+      test::python_lines("ckpt_whole_models.py", {"layers", folder.path()});
+  ASSERT_EQ(lines.size(), 22U);
+  std::vector<std::string> pairs{"check"};
+  std::string all_same;
+  for (const std::string& line : lines) {
+    const std::size_t space = line.find(' ');
+    const std::string name = line.substr(0, space);
+    SCOPED_TRACE(name);
+    const auto file = load(folder / (name + ".pt"));
+    ASSERT_TRUE(file) << to_string(file.error());
+    const auto model = extract_model(file->root);
+    ASSERT_TRUE(model) << to_string(model.error());
+    EXPECT_EQ(
+        unread_in(*model),
+        space == std::string::npos ? "" : line.substr(space + 1));
+    const std::string ours = folder / (name + ".ours");
+    const Status saved = save(ours, model->state_dict);
+    ASSERT_TRUE(saved) << to_string(saved.error());
+    pairs.insert(pairs.end(), {ours, folder / (name + ".keep")});
+    all_same += "same\n";
   }
   EXPECT_EQ(test::run_python("ckpt_whole_models.py", pairs), all_same);
 }
