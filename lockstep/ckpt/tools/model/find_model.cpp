@@ -77,7 +77,8 @@ Error no_whole_model(const Value& root, const std::vector<FoundModel>& deep) {
   std::string hint;
   if (!deep.empty()) {
     hint = format(
-        "it holds weights already; --key {} takes the model there",
+        "it holds weights already; ExtractOptions::key {} takes the model "
+        "there",
         deep.front().key);
   } else if (const std::string holder = model_in_arguments(root);
              !holder.empty()) {
