@@ -55,6 +55,26 @@ TEST(ChangedParameters, ThatNobodyWouldAverageAreNamed) {
       "parameter '1.weight' came into the module since");
 }
 
+TEST(ChangedParameters, BuffersThatCameInAreRankZerosToo) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    const auto norm = [] {
+      return torch::nn::BatchNorm1d(
+          torch::nn::BatchNorm1dOptions(1).affine(false));
+    };
+    torch::nn::Sequential net(torch::nn::Linear(3, 1), norm());
+    DistributedDataParallel model(net, {.process_group = group});
+    model->forward(torch::ones({2, 3})).sum().backward();
+    for (const float mean : {1.0F, 5.0F}) { // each time other tensors
+      const auto other = norm();
+      other->running_mean.fill_(mean + static_cast<float>(group.rank()));
+      net->replace_module("1", other);
+      model->forward(torch::ones({2, 3})).sum().backward();
+      EXPECT_EQ(other->running_mean.item<float>(), mean);
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(ChangedParameters, AreNamedBesideIgnoredOnes) {
   const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
     torch::nn::Sequential net(torch::nn::Linear(3, 3), torch::nn::Linear(3, 1));
