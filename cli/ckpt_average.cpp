@@ -65,7 +65,8 @@ void print_averaged(
       counted(args.files.size(), "file"));
   if (!mean.kept.empty()) {
     text += format(
-        "from the last file, since no mean is taken of integers: {}\n",
+        "from the last file, since no mean is taken of integers and of what is "
+        "no entry: {}\n",
         some_names(mean.kept));
   }
   print(text + wrote_text(written));

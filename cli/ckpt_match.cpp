@@ -4,6 +4,7 @@
 // position, with the shapes as proof.
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/match.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
 namespace {
@@ -34,6 +36,13 @@ struct Plan {
   std::vector<ckpt::NamedShape> file = {};
   std::vector<ckpt::NamedShape> model = {};
   ckpt::PositionMatch match = {};
+  // Tensors of the file that are no entries of its weights: no name of the
+  // model is for them.
+  std::vector<std::string> apart = {};
+
+  [[nodiscard]] bool is_complete() const {
+    return match.is_complete() && apart.empty();
+  }
 };
 
 std::string sizes_text(const std::vector<std::int64_t>& sizes) {
@@ -45,9 +54,33 @@ std::string sizes_text(const std::vector<std::int64_t>& sizes) {
   return format("[{}]", join(parts, ", "));
 }
 
+Result<std::vector<std::string>> tensors_apart(const ckpt::Value& weights) {
+  const ckpt::Dict* dict = weights.as_dict();
+  if (dict == nullptr) {
+    return ckpt::unnamed_tensors(weights);
+  }
+  std::unordered_set<std::string> entries;
+  for (const auto& [key, value] : dict->items) {
+    if (value.as_tensor() != nullptr) {
+      entries.insert(ckpt::key_text(key));
+    }
+  }
+  std::vector<std::string> names;
+  LOCKSTEP_TRY(ckpt::for_each_tensor(
+      weights,
+      [&](const std::string& name, const ckpt::Tensor& /*tensor*/) {
+        if (!entries.contains(name)) {
+          names.push_back(name);
+        }
+      }));
+  return names;
+}
+
 Result<Plan> make_plan(const ckpt::Value& file, const ckpt::Value& model) {
   Plan plan;
-  LOCKSTEP_ASSIGN(plan.file, ckpt::shapes_of(ckpt::locate_weights(file).value));
+  const ckpt::Value weights = ckpt::locate_weights(file).value;
+  LOCKSTEP_ASSIGN(plan.file, ckpt::shapes_of(weights));
+  LOCKSTEP_ASSIGN(plan.apart, tensors_apart(weights));
   LOCKSTEP_ASSIGN(
       plan.model,
       ckpt::shapes_of(ckpt::locate_weights(model).value));
@@ -67,7 +100,18 @@ Json plan_json(const Plan& plan) {
   return Json::object()
       .set("pairs", std::move(pairs))
       .set("missing_keys", Json::array(plan.match.missing_keys))
-      .set("unexpected_keys", Json::array(plan.match.unexpected_keys));
+      .set("unexpected_keys", Json::array(plan.match.unexpected_keys))
+      .set("apart", Json::array(plan.apart));
+}
+
+std::string apart_text(const Plan& plan) {
+  return format(
+      "{} of the weights: {}",
+      counted(
+          plan.apart.size(),
+          "tensor is no entry",
+          "tensors are no entries"),
+      some_names(plan.apart));
 }
 
 std::string plan_text(const Plan& plan) {
@@ -88,7 +132,8 @@ std::string plan_text(const Plan& plan) {
     right.resize(std::max(to_width, right.size()), ' ');
     text += format("{} -> {}  {}\n", left, right, sizes_text(from.sizes));
   }
-  return text + ckpt::leftovers_text(plan.match);
+  text += ckpt::leftovers_text(plan.match);
+  return text + (plan.apart.empty() ? "" : apart_text(plan) + "\n");
 }
 
 Error left_over(const Plan& plan) {
@@ -104,6 +149,9 @@ Error left_over(const Plan& plan) {
   };
   add("missing", plan.match.missing_keys);
   add("unexpected", plan.match.unexpected_keys);
+  if (!plan.apart.empty()) {
+    parts.push_back(apart_text(plan));
+  }
   return {
       .code = ErrorCode::kMismatch,
       .op = "ckpt.match",
@@ -130,7 +178,7 @@ Result<std::optional<Written>> write_matched(
           {.format = std::move(format),
            .inputs = {args.edit.file, args.model},
            .result = "weights under other names"}));
-  if (!plan.match.is_complete() && !args.partial) {
+  if (!plan.is_complete() && !args.partial) {
     return left_over(plan);
   }
   LOCKSTEP_ASSIGN(
@@ -163,7 +211,7 @@ Result<int> run_match(const MatchArgs& args, const Common& common) {
             counted(plan.file.size(), "entry", "entries")) +
         (written ? wrote_text(*written) : ""));
   }
-  return plan.match.is_complete() || args.partial ? 0 : 1;
+  return plan.is_complete() || args.partial ? 0 : 1;
 }
 
 } // namespace

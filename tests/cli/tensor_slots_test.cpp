@@ -114,6 +114,7 @@ class TensorSlotCommands : public CommandTest {
         {"digest", [this](const Slot& s) { return digested(s); }},
         {"diff", [this](const Slot& s) { return differs(s); }},
         {"verify", [this](const Slot& s) { return damaged(s, "verify x.pt"); }},
+        {"scan", [this](const Slot& s) { return scanned(s); }},
         {"repair",
          [this](const Slot& s) {
            return damaged(s, "repair --force x.pt o.pt");
@@ -133,6 +134,17 @@ class TensorSlotCommands : public CommandTest {
            return changed(s, "drop x.pt module.w -o o.pt");
          }},
         {"merge", [this](const Slot& s) { return merged(s); }},
+        {"average",
+         [this](const Slot& s) {
+           write("x.pt", in_slot(s));
+           return made("average x.pt x.pt -o o.pt");
+         }},
+        {"match", [this](const Slot& s) { return matched(s); }},
+        {"prefix",
+         [this](const Slot& s) {
+           write("x.pt", in_slot(s));
+           return made("prefix x.pt -o o.pt");
+         }},
         {"extract-model", [this](const Slot& s) { return extracted(s); }}};
     for (const ckpt::FormatWriter& writer : ckpt::format_writers()) {
       const std::string format(writer.name);
@@ -206,6 +218,26 @@ class TensorSlotCommands : public CommandTest {
     write("first.pt", ckpt::slots::put_plain, {.front = "first."});
     write("x.pt", in_slot(slot));
     return made("merge first.pt x.pt o.pt");
+  }
+
+  // Of tensors `scan` says nothing: it names the calls around them, or that
+  // there are none to name.
+  std::string scanned(const Slot& slot) {
+    write("x.pt", in_slot(slot));
+    const int status = run("scan --json x.pt");
+    return status == 0 && says("\"verdict\":\"clean\"")     ? "clean"
+           : status == 1 && says("\"findings\":[{\"name\"") ? "calls named"
+                                                            : kSilent;
+  }
+
+  // What is no entry of the weights has no name in the other file.
+  std::string matched(const Slot& slot) {
+    write("x.pt", in_slot(slot));
+    std::filesystem::remove(path("o.pt"));
+    const bool is_said =
+        run("match x.pt x.pt -o o.pt") != 0 && says(name_in("x.pt"));
+    return is_said && !std::filesystem::exists(path("o.pt")) ? "refused"
+                                                             : kSilent;
   }
 
   // The model is the entry "x"; the place is an attribute of it.

@@ -123,6 +123,8 @@ class Averager {
       return refusal();
     }
     result_.weights = std::move(weights);
+    LOCKSTEP_ASSIGN(const auto apart, unnamed_tensors(result_.weights));
+    result_.kept.insert(result_.kept.end(), apart.begin(), apart.end());
     result_.root =
         with_weights(files_.back().root, places_.back(), result_.weights);
     return std::move(result_);

@@ -9,8 +9,11 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"
@@ -75,6 +78,81 @@ std::vector<std::string> differing_in(const DiffReport& report) {
   return names;
 }
 
+bool holds_hidden(const Value& root) {
+  bool found = false;
+  NodeWalk().run(root, [&found](const Value& node) {
+    const Tensor* tensor = node.as_tensor();
+    found |= tensor != nullptr && tensor->storage->key == "1";
+    return true;
+  });
+  return found;
+}
+
+class Marker final : public TreeCopy {
+ public:
+  Marker() : TreeCopy("test") {}
+
+ private:
+  Status change(Value& copy) override {
+    if (Tensor* tensor = copy.as_tensor()) {
+      tensor->requires_grad = true;
+    }
+    return {};
+  }
+};
+
+std::size_t tensors_in(const Value& root, bool are_marked) {
+  std::size_t count = 0;
+  NodeWalk().run(root, [&](const Value& node) {
+    const Tensor* tensor = node.as_tensor();
+    const bool counts =
+        tensor != nullptr && tensor->requires_grad == are_marked;
+    count += counts ? 1 : 0;
+    return true;
+  });
+  return count;
+}
+
+void expect_copied(const Value& root) {
+  const std::size_t marked = tensors_in(root, true);
+  const std::size_t plain = tensors_in(root, false);
+  const Value copy = Marker().copy(root).value();
+  EXPECT_EQ(tensors_in(copy, true), marked + plain);
+  EXPECT_EQ(tensors_in(copy, false), 0U);
+  EXPECT_EQ(tensors_in(root, true), marked);
+}
+
+// What edits and writers make of it: it is there, or an error or a list of what
+// is left out names it.
+void expect_kept_or_said(const Value& root, const std::string& name) {
+  const auto edited = rename_keys(root, RenameRule::parse("s/^w$/v/").value());
+  ASSERT_TRUE(edited) << name;
+  EXPECT_TRUE(holds_hidden(edited->root)) << name;
+
+  if (const auto pickled = write_pickle(root)) {
+    EXPECT_TRUE(std::ranges::any_of(pickled->storages, [](const auto& storage) {
+      return storage->key == "1";
+    })) << name;
+  }
+  if (const auto flat = flatten(root)) {
+    EXPECT_TRUE(
+        std::ranges::any_of(
+            flat->tensors,
+            [](const FlatTensor& flat_tensor) {
+              return flat_tensor.tensor->storage->key == "1";
+            }) ||
+        std::ranges::count(unnamed_tensors(root).value(), name) == 1)
+        << name;
+  }
+  const Value module = Object{
+      .global = "net.Net",
+      .state = std::make_shared<Value>(Value::dict(
+          {{"_modules", Value::dict({})}, {"x", *root.find("x")}}))};
+  const auto model = extract_model(module);
+  ASSERT_TRUE(model) << name;
+  EXPECT_THAT(model->left_out, Contains(testing::EndsWith(name.substr(2))));
+}
+
 void expect_seen(const slots::Put& put) {
   const Loaded file(put);
   const Value root = file.root();
@@ -102,6 +180,8 @@ void expect_seen(const slots::Put& put) {
   const auto report = salvage(damaged.source, "", {}, {}, real_fs());
   ASSERT_TRUE(report) << to_string(report.error());
   EXPECT_THAT(lost_in(*report), Contains(name));
+  expect_kept_or_said(root, name);
+  expect_copied(root);
 }
 
 TEST(TensorSlots, AreSeen) {
