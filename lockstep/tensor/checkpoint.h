@@ -246,7 +246,8 @@ struct FoundWeights {
   ckpt::Value weights = {};
   /// "state_dict", "state.model", ...; empty if the top level is the weights.
   std::string key = {};
-  /// Where they were if that was no usual place; empty otherwise.
+  /// Where they were if that was no usual place, and which modules could not be
+  /// read; empty otherwise.
   std::string note = {};
   /// `torch.save(model.state_dict)`: taken from the model whose method it is.
   bool is_uncalled = false;
@@ -255,8 +256,8 @@ struct FoundWeights {
 /// Finds the weights in what a file holds: a dict of tensors or a whole model
 /// (out of its DataParallel), at the top level or under one of the keys of
 /// `ckpt::locate_weights`, the same below "state" (Composer), or else the only
-/// entry that is one. Errors: throws kNotFound, which names the entries if
-/// there are several.
+/// entry that is one, or the only model at any depth. Errors: throws kNotFound,
+/// which names the entries if there are several.
 FoundWeights find_state_dict(const ckpt::Value& root);
 
 } // namespace lockstep

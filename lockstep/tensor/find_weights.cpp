@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/print.h"
 #include "lockstep/tensor/checkpoint.h"
 
 namespace lockstep {
@@ -44,7 +45,8 @@ bool is_state_dict(const ckpt::Value& value, double share) {
   }
   const auto tensors =
       std::ranges::count_if(dict->items, [](const ckpt::Item& item) {
-        return item.second.as_tensor() != nullptr;
+        return item.second.as_tensor() != nullptr ||
+               !ckpt::describe_shard(item.second).empty();
       });
   return tensors > 0 && static_cast<double>(tensors) >=
                             share * static_cast<double>(dict->items.size());
@@ -57,15 +59,29 @@ bool has_weights(const ckpt::Value& value, double share) {
   return ckpt::module_in(value) != nullptr || is_state_dict(value, share);
 }
 
+FoundWeights found_in(ckpt::ExtractedModel model, std::string key) {
+  FoundWeights found{
+      .weights = std::move(model.state_dict),
+      .key = std::move(key),
+      .is_uncalled = model.facts.is_uncalled};
+  if (!model.unread.empty()) {
+    const ckpt::UnreadModule& first = model.unread.front();
+    found.note = format(
+        "the weights of {} cannot be read: only the code of '{}' could make "
+        "'{}'",
+        counted(model.unread.size(), "module"),
+        escape(first.class_name),
+        escape(first.name));
+  }
+  return found;
+}
+
 FoundWeights found_at(ckpt::Value value, std::string key) {
   if (ckpt::module_in(value) == nullptr) {
     return {.weights = std::move(value), .key = std::move(key)};
   }
   auto model = ckpt::extract_model(value, {.unwrap = true}).value();
-  return {
-      .weights = std::move(model.state_dict),
-      .key = std::move(key),
-      .is_uncalled = model.facts.is_uncalled};
+  return found_in(std::move(model), std::move(key));
 }
 
 // What optimizers keep of parameters, and gradients: by the parameters' names,
@@ -113,15 +129,25 @@ FoundWeights find_state_dict(const ckpt::Value& root) {
     return found_at(place.value, place.key);
   }
   const std::vector<std::string> keys = entries_with_weights(root);
-  if (keys.size() == 1) {
-    FoundWeights found = found_at(*root.find(keys.front()), keys.front());
+  const auto named = [](FoundWeights found) {
     found.note = format(
-        "the weights are those of '{}', the only ones in the file",
-        escape(keys.front()));
+        "the weights are those of '{}', the only ones in the file{}{}",
+        escape(found.key),
+        found.note.empty() ? "" : "; ",
+        found.note);
     return found;
+  };
+  if (keys.size() == 1) {
+    return named(found_at(*root.find(keys.front()), keys.front()));
   }
   if (keys.empty() && is_state_dict(root, 0)) {
     return {.weights = root};
+  }
+  if (keys.empty()) {
+    if (auto model = ckpt::extract_model(root, {.unwrap = true})) {
+      std::string key = model->key;
+      return named(found_in(*std::move(model), std::move(key)));
+    }
   }
   raise(
       {.code = ErrorCode::kNotFound,

@@ -28,8 +28,8 @@ constexpr std::string_view kOp = "tensor.load";
 struct Entry {
   std::string key = {};
   at::Tensor tensor = {};
-  // Python's class where the value is no tensor: "int".
-  std::string python_class = {};
+  // What the value is where it is no tensor: "<class 'int'>".
+  std::string kind = {};
 };
 
 struct PendingCopy {
@@ -164,8 +164,8 @@ class ModuleLoad {
       errors_.push_back(
           "While copying the parameter named \"" + key +
           "\", expected torch.Tensor or Tensor-like object from checkpoint "
-          "but received <class '" +
-          entry.python_class + "'>");
+          "but received " +
+          entry.kind);
       return;
     }
     at::Tensor source = entry.tensor;
@@ -253,11 +253,12 @@ StateDict edited(StateDict weights, const LoadStateDictOptions& options) {
 
 std::vector<Entry> entries_of(
     const StateDict& weights,
-    const std::vector<std::string>& classes) {
+    const std::vector<std::string>& kinds) {
   std::vector<Entry> entries;
   for (std::size_t i = 0; i < weights.entries.size(); ++i) {
     const auto& [key, tensor] = weights.entries[i];
-    entries.push_back({key, tensor, classes.empty() ? "NoneType" : classes[i]});
+    entries.push_back(
+        {key, tensor, kinds.empty() ? "<class 'NoneType'>" : kinds[i]});
   }
   return entries;
 }
@@ -295,11 +296,11 @@ void check_options(const LoadStateDictOptions& options) {
   }
 }
 
-// `classes` holds Python's class of each entry that is no tensor.
+// `kinds` says what each entry is that is no tensor.
 LoadReport load(
     torch::nn::Module& module,
     StateDict weights,
-    const std::vector<std::string>& classes,
+    const std::vector<std::string>& kinds,
     const LoadStateDictOptions& options,
     const std::string& fallback_hint) {
   check_torch_version();
@@ -316,7 +317,7 @@ LoadReport load(
     report.unexpected_keys = std::move(found.unexpected_keys);
     report.mapping = std::move(found.mapping);
   } else {
-    entries = entries_of(file, classes);
+    entries = entries_of(file, kinds);
   }
   Entries all;
   for (const Entry& entry : entries) {
@@ -367,7 +368,7 @@ LoadReport load_state_dict(
   return load(
       module,
       std::move(file.weights),
-      file.classes,
+      file.kinds,
       options,
       nested_weights_hint(weights));
 }

@@ -4,6 +4,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/print.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
@@ -90,7 +91,10 @@ LooseStateDict to_loose_state_dict(const ckpt::Value& value) {
     out.weights.entries.emplace_back(
         *name,
         tensor == nullptr ? at::Tensor() : reader.tensor(*tensor).detach());
-    out.classes.push_back(python_class(entry));
+    const std::string shard = ckpt::describe_shard(entry);
+    out.kinds.push_back(
+        shard.empty() ? "<class '" + python_class(entry) + "'>"
+                      : shard + ": the part of one rank");
   }
   out.weights.versions = versions_of(*dict);
   return out;
@@ -98,13 +102,13 @@ LooseStateDict to_loose_state_dict(const ckpt::Value& value) {
 
 StateDict to_state_dict(const ckpt::Value& value) {
   LooseStateDict out = to_loose_state_dict(value);
-  for (std::size_t i = 0; i < out.classes.size(); ++i) {
+  for (std::size_t i = 0; i < out.kinds.size(); ++i) {
     const auto& [key, tensor] = out.weights.entries[i];
     if (!tensor.defined()) {
       mismatch(format(
-          "expected a tensor under '{}', got <class '{}'>",
+          "expected a tensor under '{}', got {}",
           escape(key),
-          out.classes[i]));
+          out.kinds[i]));
     }
   }
   return std::move(out.weights);

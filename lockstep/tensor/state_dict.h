@@ -253,8 +253,9 @@ StateDict to_state_dict(const ckpt::Value& value);
 struct LooseStateDict {
   /// The tensor of such an entry is undefined.
   StateDict weights = {};
-  /// Python's class of each entry, "int" for such an entry.
-  std::vector<std::string> classes = {};
+  /// What each entry is, "<class 'int'>" for such an entry; of a piece of a
+  /// tensor, which one.
+  std::vector<std::string> kinds = {};
 };
 
 /// As `to_state_dict`, but keeps entries that are no tensors.
