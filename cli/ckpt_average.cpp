@@ -42,7 +42,7 @@ Result<CheckedTarget> check_target(
        .inputs = args.files,
        .own_input = OwnInput::kStays,
        .result = "the mean of the weights",
-       .max_expanded_bytes = common.load.limits.max_expanded_bytes});
+       .limits = common.load.limits});
 }
 
 void print_averaged(

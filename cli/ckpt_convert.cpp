@@ -253,7 +253,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .result = shard_bytes != 0 ? "the shards and their index"
                                       : "the converted file",
            .shard_bytes = shard_bytes,
-           .max_expanded_bytes = common.load.limits.max_expanded_bytes,
+           .limits = common.load.limits,
            .lock = lock.get()}));
   LOCKSTEP_ASSIGN(
       const ckpt::Converted converted,

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
@@ -83,7 +84,7 @@ Result<Digested> digest_file(
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   const ckpt::Value root =
       args.weights ? ckpt::locate_weights(file.root).value : file.root;
-  auto rows = ckpt::digest_rows(root, common.load.limits);
+  auto rows = ckpt::digest_rows(root, ckpt::counting(common.load.limits, file));
   if (!rows) {
     rows.error().path = input.name();
     return std::move(rows).error();

@@ -120,7 +120,7 @@ Result<int> run_extract_model(
            .is_format_asked = !args.to.empty(),
            .inputs = {args.file},
            .result = "the state_dict alone",
-           .max_expanded_bytes = common.load.limits.max_expanded_bytes}));
+           .limits = common.load.limits}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   warn_of_left_out(file);

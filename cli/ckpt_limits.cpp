@@ -30,7 +30,8 @@ Json limits_json(const ckpt::Limits& limits) {
                    .set("name", row.name)
                    .set("value", row.value)
                    .set("unit", row.unit)
-                   .set("help", row.help));
+                   .set("help", row.help)
+                   .set("reason", row.reason));
   }
   return Json::object()
       .set("limits", std::move(rows))
@@ -51,13 +52,15 @@ std::string limit_table(const ckpt::Limits& limits) {
     text +=
         format("{:<38}{}\n", format("{} {}", row.flag, row.value), row.help);
   }
+  text += "fixed:\n";
   for (const ckpt::FixedLimit& row : ckpt::fixed_limits()) {
     text += format(
-        "{:<24} {:>13}  {} {}, fixed\n",
+        "{:<24} {:>13}  {} {}: {}\n",
         row.name,
         with_commas(row.value),
         row.unit,
-        row.help);
+        row.help,
+        row.reason);
   }
   return text;
 }

@@ -164,7 +164,8 @@ Error left_over(const Plan& plan) {
 Result<std::optional<Written>> write_matched(
     const MatchArgs& args,
     const ckpt::Checkpoint& file,
-    const Plan& plan) {
+    const Plan& plan,
+    const ckpt::Limits& limits) {
   if (args.edit.target.path.empty()) {
     return std::optional<Written>();
   }
@@ -177,7 +178,8 @@ Result<std::optional<Written>> write_matched(
           args.edit.target,
           {.format = std::move(format),
            .inputs = {args.edit.file, args.model},
-           .result = "weights under other names"}));
+           .result = "weights under other names",
+           .limits = limits}));
   if (!plan.is_complete() && !args.partial) {
     return left_over(plan);
   }
@@ -195,7 +197,9 @@ Result<int> run_match(const MatchArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   warn_of_left_out(file);
   LOCKSTEP_ASSIGN(const Plan plan, make_plan(file.root, model.root));
-  LOCKSTEP_ASSIGN(const auto written, write_matched(args, file, plan));
+  LOCKSTEP_ASSIGN(
+      const auto written,
+      write_matched(args, file, plan, common.load.limits));
   if (common.json) {
     Json json = plan_json(plan);
     if (written) {

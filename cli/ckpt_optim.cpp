@@ -86,7 +86,8 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
           args.target,
           {.format = args.to == "cpp" ? "libtorch" : "pt",
            .inputs = {args.file},
-           .result = "the optimizer state alone"}));
+           .result = "the optimizer state alone",
+           .limits = common.load.limits}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   warn_of_left_out(file);

@@ -103,7 +103,8 @@ Result<int> run_repair(const RepairArgs& args, const Common& common) {
           args.target,
           {.format = "pt",
            .inputs = {args.file},
-           .result = "what can be rescued"}));
+           .result = "what can be rescued",
+           .limits = common.load.limits}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   if (input.source() == nullptr) {
     return Error{

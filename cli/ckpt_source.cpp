@@ -75,7 +75,7 @@ std::string sources_text(
 
 Result<int> run_source(const SourceArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(
       std::vector<ckpt::ClassSource> sources,
       ckpt::class_sources(file, input.source()));

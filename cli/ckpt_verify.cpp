@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
 
@@ -159,7 +160,8 @@ Result<ckpt::DeepCheck> check_deep(const Input& input, const Common& common) {
   options.strict = false;
   options.check_crc = false; // was compared before
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
-  auto deep = ckpt::check_elements(file.root, options.limits);
+  auto deep =
+      ckpt::check_elements(file.root, ckpt::counting(options.limits, file));
   if (!deep) {
     deep.error().path = input.name();
   }

@@ -103,7 +103,7 @@ Result<CheckedTarget> check_edit(
        .inputs = std::move(inputs),
        .own_input = job.own_input,
        .result = job.result,
-       .max_expanded_bytes = common.load.limits.max_expanded_bytes,
+       .limits = common.load.limits,
        .lock = lock});
 }
 

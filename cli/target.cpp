@@ -330,7 +330,7 @@ Result<Written> CheckedTarget::save(
   options.lock = rule_.lock;
   options.shard_bytes = rule_.shard_bytes;
   options.byteorder_record = !file.byteorder.empty();
-  options.max_expanded_bytes = rule_.max_expanded_bytes;
+  options.max_expanded_bytes = rule_.limits.max_expanded_bytes;
   if (!target_.dry_run) {
     Status saved = ckpt::save(target_.path, root, options);
     if (!saved) {
@@ -369,7 +369,7 @@ ckpt::SaveOptions CheckedTarget::save_options() const {
   return {
       .format = rule_.format,
       .replace = target_.force || is_own_input_,
-      .max_expanded_bytes = rule_.max_expanded_bytes,
+      .max_expanded_bytes = rule_.limits.max_expanded_bytes,
       .lock = rule_.lock};
 }
 
@@ -383,16 +383,16 @@ Result<Written> CheckedTarget::written(std::uint64_t tensors) const {
     return written;
   }
   if (rule_.lock == nullptr && ckpt::format_to_write(rule_.format)->is_folder) {
-    // The save has taken this lock, if there are any.
-    LOCKSTEP_TRY(
-        with_warning(real_fs().lock_directory(target_.path), target_.path));
+    auto lock = real_fs().lock_directory(target_.path); // the save's
+    LOCKSTEP_TRY(with_warning(std::move(lock), target_.path));
   }
   written.path = written_path(target_, rule_);
   LOCKSTEP_ASSIGN(const FileInfo info, real_fs().stat(written.path));
   written.bytes = info.size;
   if (written.path != target_.path || info.kind == FileInfo::Kind::kDirectory) {
-    LOCKSTEP_ASSIGN(const auto file, ckpt::load(written.path)); // all its files
-    written.bytes = file.file_bytes;
+    const ckpt::LoadOptions options{.limits = rule_.limits};
+    LOCKSTEP_ASSIGN(const auto all, ckpt::load(written.path, options));
+    written.bytes = all.file_bytes;
   }
   return written;
 }

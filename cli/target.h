@@ -70,8 +70,8 @@ struct TargetRule {
   /// Units: bytes in one file; 0 for one file (SaveOptions). With shards, an
   /// input that is the target goes, so that `kMayChange` needs --force.
   std::uint64_t shard_bytes = 0;
-  /// Units: bytes (SaveOptions).
-  std::uint64_t max_expanded_bytes = ckpt::SaveOptions().max_expanded_bytes;
+  /// What views may repeat, and with what the new file is read back.
+  ckpt::Limits limits = {};
   /// `lock_own_input` of the target; outlives it.
   const PathLock* lock = nullptr;
 };

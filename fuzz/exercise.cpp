@@ -55,7 +55,7 @@ void exercise(const ckpt::Value& root) {
       [](const std::string& /*name*/, const ckpt::Tensor& tensor) {
         touch_ends(tensor);
       },
-      kMaxVisits);
+      {.max_visits = kMaxVisits});
 }
 
 void exercise(const ckpt::Checkpoint& file) {

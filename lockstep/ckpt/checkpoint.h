@@ -77,6 +77,7 @@ struct ExtraRecord {
 };
 
 struct ExportedFile;
+class Budget;
 
 /// What was read. Tensors stay lazy: bytes are touched when asked for.
 struct Checkpoint {
@@ -112,6 +113,8 @@ struct Checkpoint {
   /// The program of a `.pt2` file, whose weights `root` has; null for others.
   std::shared_ptr<const ExportedFile> program = {};
   std::vector<Warning> warnings = {};
+  /// What reading counted (`Limits::budget`); tools on the value go on with it.
+  std::shared_ptr<Budget> budget = {};
 };
 
 } // namespace lockstep::ckpt
@@ -122,14 +125,6 @@ template <>
 inline constexpr bool lockstep::kNamesResult<lockstep::ckpt::Checkpoint> = true;
 
 namespace lockstep::ckpt {
-
-/// What the pickles of one file have read and made so far. Units: bytes.
-struct MadeBytes {
-  std::uint64_t read = 0;
-  std::uint64_t made = 0;
-};
-/// Bytes in memory that a pickle may make of each of its bytes.
-inline constexpr std::uint64_t kMadePerByte = 16;
 
 /// Bounds on what a file may ask for; beyond them it is refused (kUnsafe).
 struct Limits {
@@ -144,14 +139,18 @@ struct Limits {
   /// Units: bytes that a view may repeat beyond those of its storage, where its
   /// elements are read.
   std::uint64_t max_expanded_bytes = 64ULL << 20;
-  /// Units: bytes that the values of a file's pickles may take beyond
-  /// `kMadePerByte` for each byte of the pickles: names, copies, nodes.
+  /// Units: bytes that may be made of a file beyond 16 for each of its bytes:
+  /// values, names, copies.
   std::uint64_t max_made_bytes = 64ULL << 20;
+  /// What may be done for a file beyond 64 steps for each of its bytes:
+  /// opcodes, values that a walk looks at, bytes that are searched,
+  /// comparisons.
+  std::uint64_t max_steps = 1'000'000;
   /// Read archives whose records lie in no folder (else E_ROOT).
   bool allow_no_root = false;
-  /// Where the pickles of one file count together: `load` and `scan` start it.
-  /// Null: each counts by itself. Threads: one at a time.
-  std::shared_ptr<MadeBytes> made = {};
+  /// Where all that is done for one file counts together; who starts to read
+  /// one starts it. Null: each function counts by itself.
+  std::shared_ptr<Budget> budget = {};
 };
 
 /// One bound that can be changed.
@@ -172,6 +171,8 @@ struct FixedLimit {
   std::string_view name = {};
   std::string_view unit = {};
   std::string_view help = {};
+  /// Why it is fixed, and so large.
+  std::string_view reason = {};
   std::uint64_t value = 0;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Walking a value tree: children of a node, tensors with their dotted names,
-// the value at a path.
+// Walking a value tree: children, tensors with dotted names, values at paths.
 #pragma once
 
 #include <array>
@@ -20,9 +19,8 @@
 
 #pragma GCC visibility push(default)
 namespace lockstep::ckpt {
-
-// Walking a value tree: by name, as a dotted path leads through it, or node by
-// node, each once.
+class Budget;
+// By name, as a dotted path leads through it, or node by node, each once.
 
 /// Number of values directly below `value`: elements; keys and values of a
 /// dict, then those of its attributes; args, state and items of an object.
@@ -114,6 +112,8 @@ struct WalkBounds {
   std::uint64_t max_repeats = 1ULL << 17;
   /// Operation that errors name.
   std::string_view op = "ckpt.read";
+  /// Counts all walks over a file (`Checkpoint::budget`).
+  Budget* budget = nullptr;
 };
 /// For trees that are written: more names fit no file.
 inline constexpr WalkBounds kWriteBounds{
@@ -259,11 +259,11 @@ using TensorVisitor =
 /// attribute of a dict or tensor; "fc.<state>._buffers.mask" for what a module
 /// holds beside its state_dict, unless it has a name already. A container is
 /// visited once there. Parameters of quantization belong to their tensor.
-/// Errors: kUnsafe (E_DEPTH); kUnsafe (E_LIMIT) after `max_visits` values.
+/// Errors: kUnsafe (E_DEPTH); kUnsafe (E_LIMIT) beyond the bounds.
 Status for_each_tensor(
     const Value& root,
     const TensorVisitor& visit,
-    std::uint64_t max_visits = WalkBounds().max_visits);
+    const WalkBounds& bounds = {});
 
 /// Who is told of which tensors; null for those that nobody asks for.
 struct TensorVisitors {
@@ -281,7 +281,7 @@ struct TensorVisitors {
 Status for_each_tensor(
     const Value& root,
     const TensorVisitors& visitors,
-    std::uint64_t max_visits = WalkBounds().max_visits);
+    const WalkBounds& bounds = {});
 Status for_each_named_tensor(const Value& root, const TensorVisitor& visit);
 
 /// Names of all others, or of those of modules beside their state_dict alone.

@@ -197,7 +197,7 @@ std::string near_name(const Value& root, std::string_view path) {
     }
   }
   // A walk that ends early leaves the names so far.
-  constexpr std::uint64_t kMaxVisits = 1'000'000;
+  constexpr std::uint64_t kMaxVisits = 50'000;
   [[maybe_unused]] const Status status = for_each_tensor(
       root,
       [&](const std::string& name, const Tensor& /*tensor*/) {
@@ -215,7 +215,7 @@ std::string near_name(const Value& root, std::string_view path) {
               .first->second.add_tensor(name.substr(dot + 1));
         }
       },
-      kMaxVisits);
+      {.max_visits = kMaxVisits});
   if (!same.empty() && !path.empty()) {
     return same;
   }

@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-// As the safetensors package, of whose 128 levels two are around a field.
-constexpr std::size_t kMaxJsonDepth = 125;
 constexpr std::array<std::string_view, 3> kPythonNumbers{
     "Infinity",
     "-Infinity",
@@ -176,7 +175,7 @@ Status JsonScanner::skip_value() {
   do {
     const char c = peek();
     if (c == '{' || c == '[') {
-      if (open.size() == kMaxJsonDepth) {
+      if (open.size() == kMaxJsonLevels) {
         return error("values are nested too deeply");
       }
       ++at_;

@@ -37,8 +37,8 @@ std::string_view label_of(ChildSlot slot) {
 
 class TensorWalk final : public ValueWalk {
  public:
-  TensorWalk(const TensorVisitors& visitors, std::uint64_t max_visits)
-      : ValueWalk({.max_visits = max_visits}), visitors_(visitors) {}
+  TensorWalk(const TensorVisitors& visitors, const WalkBounds& bounds)
+      : ValueWalk(bounds), visitors_(visitors) {}
 
   Status run(const Value& root) {
     LOCKSTEP_TRY(walk(root));
@@ -202,18 +202,18 @@ std::string place_step(const Value& parent, const Child& child) {
 Status for_each_tensor(
     const Value& root,
     const TensorVisitors& visitors,
-    std::uint64_t max_visits) {
-  return TensorWalk(visitors, max_visits).run(root);
+    const WalkBounds& bounds) {
+  return TensorWalk(visitors, bounds).run(root);
 }
 
 Status for_each_tensor(
     const Value& root,
     const TensorVisitor& visit,
-    std::uint64_t max_visits) {
+    const WalkBounds& bounds) {
   return for_each_tensor(
       root,
       TensorVisitors{.named = &visit, .placed = &visit, .beside = &visit},
-      max_visits);
+      bounds);
 }
 
 Status for_each_named_tensor(const Value& root, const TensorVisitor& visit) {

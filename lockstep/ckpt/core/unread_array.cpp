@@ -69,10 +69,10 @@ std::vector<std::string> unread_arrays(const Value& root) {
 }
 
 Result<std::vector<std::string>>
-arrays_in(const Value& a, const Value& b, std::uint64_t max_visits) {
+arrays_in(const Value& a, const Value& b, const WalkBounds& bounds) {
   std::set<std::string> names;
   for (const Value* side : {&a, &b}) {
-    ArrayWalk walk(WalkBounds{.max_visits = max_visits});
+    ArrayWalk walk(bounds);
     LOCKSTEP_TRY(walk.walk(*side));
     for (const auto& found : {walk.names, unread_arrays(*side)}) {
       names.insert(found.begin(), found.end());

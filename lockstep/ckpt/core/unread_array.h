@@ -11,6 +11,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {
 
@@ -22,9 +23,9 @@ std::vector<std::string> unread_arrays(const Value& root);
 
 /// Names of the arrays of two trees that are no tensors, each once: unread
 /// ones, and those of pickles, which stand there as the call that makes them.
-/// Errors: kUnsafe (E_DEPTH); kUnsafe (E_LIMIT) after `max_visits` values.
+/// Errors: kUnsafe (E_DEPTH); kUnsafe (E_LIMIT) beyond the bounds.
 Result<std::vector<std::string>>
-arrays_in(const Value& a, const Value& b, std::uint64_t max_visits);
+arrays_in(const Value& a, const Value& b, const WalkBounds& bounds);
 
 /// Errors: kUnsupported (E_NOT_TENSOR) if there is one: no format holds it.
 Status check_arrays_read(const Value& root);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/places.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/walk.h"
@@ -227,6 +228,9 @@ Status ValueWalk::count(std::uint64_t visits) {
     return too_many(visits_ + visits, bounds_.max_visits);
   }
   visits_ += visits;
+  if (bounds_.budget != nullptr) {
+    LOCKSTEP_TRY(bounds_.budget->step(visits));
+  }
   return again_ == 0 ? Status() : repeat(visits);
 }
 

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/unread_array.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
@@ -93,12 +94,10 @@ Result<Checkpoint> read_source(ReadInput input) {
   return read_any(input);
 }
 
-// All pickles of a file count together, those of its shards, too, and what lies
-// beside it is read once.
-LoadOptions counting(LoadOptions options) {
-  if (options.limits.made == nullptr) {
-    options.limits.made = std::make_shared<MadeBytes>();
-  }
+// All that is done for a file counts together, also for its shards, and what
+// lies beside it is read once. `bytes`: those of a file by itself.
+LoadOptions sharing(LoadOptions options, std::uint64_t bytes) {
+  options.limits = counting(std::move(options.limits), bytes);
   if (options.beside == nullptr) {
     options.beside = make_folder_facts();
   }
@@ -131,7 +130,7 @@ Status check_views(const Value& root, std::uint64_t max_expanded_bytes) {
               format("tensor '{}': {}", escape(name), first->message);
         }
       },
-      kWriteBounds.max_visits);
+      kWriteBounds);
   // What is too much to walk is too much to write: the writer says so.
   return walked && first ? Status(*std::move(first)) : Status();
 }
@@ -140,6 +139,9 @@ Result<Checkpoint> finished(
     Result<Checkpoint> file,
     const std::string& path,
     const LoadOptions& options) {
+  if (file) {
+    file->budget = options.limits.budget;
+  }
   if (file && options.strict && !file->warnings.empty()) {
     file = strict_error(file->warnings.front());
   }
@@ -159,28 +161,27 @@ Result<Checkpoint> load(
     const std::shared_ptr<ByteSource>& source,
     const std::string& name,
     const LoadOptions& options) {
+  const LoadOptions shared = sharing(options, source->size());
   return finished(
       read_source(
           {.source = source,
            .path = name,
-           .options = counting(options),
+           .options = shared,
            .load_part = load}),
       name,
-      options);
+      shared);
 }
 
 Result<Checkpoint>
 load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
   const auto info = fs.stat(path);
   if (info && info->kind == FileInfo::Kind::kDirectory) {
+    const LoadOptions shared = sharing(options, 0);
     return finished(
         read_any(
-            {.path = path,
-             .options = counting(options),
-             .fs = &fs,
-             .load_part = load}),
+            {.path = path, .options = shared, .fs = &fs, .load_part = load}),
         path,
-        options);
+        shared);
   }
   LOCKSTEP_ASSIGN(
       const auto source,
@@ -193,7 +194,7 @@ Result<Checkpoint> load(
     const std::string& path,
     const LoadOptions& options,
     FileSystem& fs) {
-  const LoadOptions shared = counting(options);
+  const LoadOptions shared = sharing(options, source->size());
   auto file = read_source(
       {.source = source,
        .path = path,
@@ -204,7 +205,7 @@ Result<Checkpoint> load(
           file ? warn_of_shard(path, fs, *shared.beside) : std::nullopt) {
     file->warnings.push_back(*std::move(warning));
   }
-  return finished(std::move(file), path, options);
+  return finished(std::move(file), path, shared);
 }
 
 Status save(

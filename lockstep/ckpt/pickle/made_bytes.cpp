@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/made_bytes.h"
 
-#include <algorithm>
-#include <limits>
-#include <type_traits>
-
-#include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/names.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -71,38 +65,7 @@ bool shares_arguments(const NameRow& row) {
   return row.call == call_restore_type_tag || row.call == call_typed_list;
 }
 
-std::uint64_t allowed_bytes(std::uint64_t read, std::uint64_t extra) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  return extra + std::min(kMost - extra, kMadePerByte * read);
-}
-
 } // namespace
-
-MadeCounter::MadeCounter(std::uint64_t size, const Limits& limits)
-    : size_(size),
-      count_(limits.made ? *limits.made : own_),
-      extra_(limits.max_made_bytes) {
-  count_.read += size_;
-  allowed_ = allowed_bytes(count_.read, extra_);
-}
-
-void MadeCounter::ends_at(std::uint64_t consumed) {
-  count_.read -= size_ - consumed;
-}
-
-Error MadeCounter::refuse() const {
-  return read_error(
-      ErrorCode::kUnsafe,
-      "E_LIMIT",
-      format(
-          "values, names and copies of {} bytes; expected at most {}: {} and "
-          "{} for each byte of the file's pickles",
-          count_.made,
-          allowed_,
-          extra_,
-          kMadePerByte),
-      "Limits::max_made_bytes allows more");
-}
 
 std::uint64_t bytes_of_node(const Value& value) {
   return value.owners() == 1 ? value.visit(OwnBytes{}) : 0;

@@ -135,12 +135,12 @@ Result<TreeSlot> TreeBuilder::name(
     std::string_view module,
     std::string_view name,
     const Instruction& in) {
-  LOCKSTEP_TRY(made_.add(module.size() + name.size()));
+  LOCKSTEP_TRY(budget_.make(module.size() + name.size()));
   const std::string full = dotted_name(module, name);
   const std::size_t known = result.globals.size();
   note_global(full, in.offset);
   if (result.globals.size() != known) {
-    LOCKSTEP_TRY(made_.add(2 * (sizeof(GlobalUse) + full.size())));
+    LOCKSTEP_TRY(budget_.make(2 * (sizeof(GlobalUse) + full.size())));
   }
   return TreeSlot{global_value(full)};
 }
@@ -173,13 +173,13 @@ Result<TreeSlot> TreeBuilder::call_value(
   if (object->global == "builtins.getattr") {
     note_lookup(*tuple);
   }
-  LOCKSTEP_TRY(made_.add(bytes_of_call(object->global, *tuple)));
+  LOCKSTEP_TRY(budget_.make(bytes_of_call(object->global, *tuple)));
   LOCKSTEP_ASSIGN(Value value, call_global(object->global, args.value));
   if (const Bytes* bytes = value.as_bytes()) {
     note_bytes(bytes->data, in.offset);
   } else if (object->global == "builtins.bytearray") {
     const std::string content = bytearray_text(*tuple);
-    LOCKSTEP_TRY(made_.add(content.size()));
+    LOCKSTEP_TRY(budget_.make(content.size()));
     note_bytes(content, in.offset);
   }
   return TreeSlot{std::move(value), depth};
@@ -191,7 +191,7 @@ Status TreeBuilder::build_dict(Dict& dict, const Value& state) {
       attributes == &dict) {
     return bad_type(format("state of type {} for a dict", state.type_name()));
   }
-  LOCKSTEP_TRY(made_.add(2 * sizeof(Item) * attributes->items.size()));
+  LOCKSTEP_TRY(budget_.make(2 * sizeof(Item) * attributes->items.size()));
   dict.attributes.insert(
       dict.attributes.end(),
       attributes->items.begin(),
@@ -217,7 +217,7 @@ Status TreeBuilder::build(TreeSlot& target, TreeSlot& state) {
     return {};
   }
   LOCKSTEP_TRY(
-      made_.add(bytes_of_copy(*object->state) + bytes_of_copy(state.value)));
+      budget_.make(bytes_of_copy(*object->state) + bytes_of_copy(state.value)));
   LOCKSTEP_ASSIGN(Value joined, joined_state(*object->state, state.value));
   object->state = std::make_shared<Value>(std::move(joined));
   return {};
@@ -227,7 +227,7 @@ Result<TreeSlot> TreeBuilder::persistent(const Value& id) {
   if (handler_ == nullptr) {
     return bad_type("persistent id outside a checkpoint");
   }
-  LOCKSTEP_TRY(made_.add(bytes_of_copy(id)));
+  LOCKSTEP_TRY(budget_.make(bytes_of_copy(id)));
   LOCKSTEP_ASSIGN(Value value, handler_->resolve(id));
   constexpr std::uint64_t kStorageDepth = 3;
   return TreeSlot{std::move(value), kStorageDepth};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/dtensor.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
@@ -90,14 +91,25 @@ std::string TreeBuilder::unsafe_names() const {
 
 namespace {
 
-Status
-run(ByteSpan bytes, const Limits& limits, internal::TreeBuilder& builder) {
+Status run(
+    ByteSpan bytes,
+    const Limits& limits,
+    Budget& budget,
+    internal::TreeBuilder& builder) {
   StackMachine machine(bytes, limits.max_opcodes, builder);
   Status ran = machine.run();
   builder.result.consumed = machine.decoder().position();
+  // An opcode has a byte: more of them come of pickles that are read again.
+  Status counted = budget.step(machine.opcodes());
   LOCKSTEP_TRY(ran);
+  if (!counted) {
+    return in_opcode(
+        machine.decoder().instruction(),
+        std::move(counted).error());
+  }
   builder.result.protocol = machine.decoder().protocol();
   auto root = machine.take_root();
+  budget.note_depth(root ? root->depth : 0);
   Status status = root ? builder.finish(std::move(root->value))
                        : Status(std::move(root).error());
   return status ? Status()
@@ -130,10 +142,9 @@ Result<PickleResult> read_pickle(
   }
   Limits bounded = limits;
   bounded.max_depth = std::min(limits.max_depth, kMaxTreeDepth);
-  internal::MadeCounter made(bytes.size(), limits);
-  internal::TreeBuilder builder(handler, bounded, made);
-  Status status = run(bytes, bounded, builder);
-  made.ends_at(builder.result.consumed);
+  const auto budget = budget_of(limits, bytes.size());
+  internal::TreeBuilder builder(handler, bounded, *budget);
+  Status status = run(bytes, bounded, *budget, builder);
   if (!status) {
     Error error = std::move(status).error();
     const std::string names = builder.unsafe_names();

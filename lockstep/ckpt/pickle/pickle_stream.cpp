@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 
@@ -39,7 +40,12 @@ Result<ByteSpan> PickleStream::window() {
   const std::uint64_t most = std::min(remaining(), limits_.max_pickle_bytes);
   std::uint64_t length =
       source_->is_stable() ? most : std::min(most, kFirstWindow);
+  const auto budget = budget_of(limits_, source_->size());
   for (;;) {
+    if (Status read = budget->read(source_->is_stable() ? 0 : length); !read) {
+      read.error().offset = position_;
+      return std::move(read).error();
+    }
     LOCKSTEP_ASSIGN(
         const ByteSpan bytes,
         source_->view(position_, length, scratch_));

@@ -9,12 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
-
-/// Longest integer that is kept; longer ones are refused. Units: bytes.
-inline constexpr std::size_t kMaxIntegerBytes = 1024;
 
 /// An integer from little-endian two's complement of any length: int64 if it
 /// fits, else `BigInt` of minimal length.

@@ -58,11 +58,12 @@ class StackMachine {
 
   /// Goes up to STOP.
   Status run() {
-    for (std::uint64_t count = 0; count < max_opcodes_; ++count) {
+    while (opcodes_ < max_opcodes_) {
       const Instruction* next = decoder_.next();
       if (next == nullptr) {
         return decoder_.error();
       }
+      ++opcodes_;
       if (next->info->action == Action::kStop) {
         return {};
       }
@@ -96,6 +97,10 @@ class StackMachine {
     return slots_.size() > floor ? &slots_.back() : nullptr;
   }
 
+  /// Opcodes that were executed.
+  [[nodiscard]] std::uint64_t opcodes() const noexcept {
+    return opcodes_;
+  }
   [[nodiscard]] const PickleDecoder& decoder() const noexcept {
     return decoder_;
   }
@@ -263,6 +268,7 @@ class StackMachine {
 
   PickleDecoder decoder_;
   std::uint64_t max_opcodes_;
+  std::uint64_t opcodes_ = 0;
   Policy& policy_;
   std::vector<Slot> slots_;
   std::vector<std::size_t> marks_;

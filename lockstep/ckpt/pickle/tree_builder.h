@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/pickle/made_bytes.h"
 #include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
@@ -29,12 +30,12 @@ class TreeBuilder {
  public:
   using Slot = TreeSlot;
 
-  /// `made` counts what it makes.
+  /// `budget` counts what it makes.
   TreeBuilder(
       PersistentIdHandler* handler,
       const Limits& limits,
-      MadeCounter& made)
-      : handler_(handler), limits_(limits), made_(made) {}
+      Budget& budget)
+      : handler_(handler), limits_(limits), budget_(budget) {}
 
   Result<Slot> plain(const Instruction& in);
   Result<Slot> container(const Instruction& in, std::span<Slot> taken);
@@ -43,7 +44,7 @@ class TreeBuilder {
   Status pushed(const Slot& slot) {
     return slot.depth > limits_.max_depth || ++pushed_ > limits_.max_nodes
                ? Status(too_much(slot.depth))
-               : made_.add(kValueBytes + bytes_of_node(slot.value));
+               : budget_.make(kValueBytes + bytes_of_node(slot.value));
   }
   void reused(const Slot& slot) {
     reused_.note(slot.value);
@@ -77,7 +78,7 @@ class TreeBuilder {
 
   PersistentIdHandler* handler_;
   Limits limits_;
-  MadeCounter& made_;
+  Budget& budget_;
   std::uint64_t pushed_ = 0;
   // Bytes that hold pickles.
   std::uint64_t nested_ = 0;

@@ -7,13 +7,10 @@
 #include <pcre2.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
-
-// About a tenth of a second of backtracking per name.
-constexpr std::uint32_t kMaxSteps = 1'000'000;
-constexpr std::uint32_t kMaxKibibytes = 64 * 1024;
 
 PCRE2_SPTR units(std::string_view text) {
   // A view of nothing may have no address; PCRE2 asks for one.
@@ -43,8 +40,8 @@ Context bounded() {
   Context context(
       pcre2_match_context_create(nullptr),
       &pcre2_match_context_free);
-  pcre2_set_match_limit(context.get(), kMaxSteps);
-  pcre2_set_heap_limit(context.get(), kMaxKibibytes);
+  pcre2_set_match_limit(context.get(), kMaxPatternSteps);
+  pcre2_set_heap_limit(context.get(), kMaxPatternKibibytes);
   return context;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/zip/header_window.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -292,6 +293,9 @@ read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits) {
                 end.directory_bytes / kStructBytes<CentralHeader>)),
         end.directory_offset);
   }
+  const auto budget = budget_of(limits, source.size());
+  LOCKSTEP_TRY(budget->read(end.directory_bytes));
+  LOCKSTEP_TRY(budget->make(end.count * sizeof(ZipEntry)));
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,

@@ -32,8 +32,9 @@ struct ZipEnd {
   std::uint64_t trailing_bytes = 0;
 };
 
-/// Finds the end of central directory, 64-bit or not.
-Result<ZipEnd> read_zip_end(ByteSource& source);
+/// Finds the end of central directory, 64-bit or not. Errors as
+/// `ZipReader::open`.
+Result<ZipEnd> read_zip_end(ByteSource& source, const Limits& limits);
 
 /// A central entry: the record (its name still with root, `data_offset` still
 /// 0) and what else must agree with the local header.

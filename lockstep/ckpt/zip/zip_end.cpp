@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -244,7 +245,10 @@ Status check_position(
 
 } // namespace
 
-Result<ZipEnd> read_zip_end(ByteSource& source) {
+Result<ZipEnd> read_zip_end(ByteSource& source, const Limits& limits) {
+  // What looks like the end of an archive may be all over the file.
+  LOCKSTEP_TRY(budget_of(limits, source.size())
+                   ->read(std::min(source.size(), 2 * kSearchBytes)));
   auto chosen = choose_end(source);
   LOCKSTEP_TRY(check_magic(source, chosen));
   LOCKSTEP_ASSIGN(const std::uint64_t offset, std::move(chosen));

@@ -23,7 +23,7 @@ using Directory = std::map<std::uint64_t, ZipRecord>;
 std::optional<Directory> read_directory(
     ByteSource& source,
     const Limits& limits) {
-  const auto end = internal::read_zip_end(source);
+  const auto end = internal::read_zip_end(source, limits);
   const auto entries =
       end ? internal::read_zip_entries(source, *end, limits) : end.error();
   if (!entries) {

@@ -9,6 +9,7 @@
 #include <libdeflate.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/zip/crc32.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
@@ -162,7 +163,7 @@ Result<ZipReader> ZipReader::open(
     std::shared_ptr<ByteSource> source,
     const Limits& limits,
     ZipForm form) {
-  LOCKSTEP_ASSIGN(const auto end, internal::read_zip_end(*source));
+  LOCKSTEP_ASSIGN(const auto end, internal::read_zip_end(*source, limits));
   LOCKSTEP_ASSIGN(
       auto entries,
       internal::read_zip_entries(*source, end, limits));
@@ -178,11 +179,13 @@ Result<ZipReader> ZipReader::open(
     LOCKSTEP_ASSIGN(reader.root_, take_root(entries, limits));
   }
   reader.source_ = std::move(source);
+  reader.budget_ = limits.budget;
   reader.records_.reserve(entries.size());
   for (ZipEntry& entry : entries) {
     reader.records_.push_back(std::move(entry.record));
   }
   reader.index_names();
+  reader.allow_inflated();
   reader.crc_state_ = find_crc_state(reader.records_);
   if (reader.crc_state_ != CrcState::kPresent) {
     reader.warnings_.push_back(
@@ -229,9 +232,21 @@ ZipReader ZipReader::recovered(
   std::vector<ZipRecord>& kept = reader.records_;
   const auto last = std::remove_if(kept.rbegin(), kept.rend(), is_replaced);
   kept.erase(kept.begin(), last.base());
+  reader.budget_ = limits.budget;
   reader.index_names();
+  reader.allow_inflated();
   reader.crc_state_ = find_crc_state(reader.records_);
   return reader;
+}
+
+void ZipReader::allow_inflated() {
+  std::uint64_t bytes = 0;
+  for (const ZipRecord& record : records_) {
+    bytes += record.method == kStored ? 0 : record.size;
+  }
+  if (budget_ != nullptr) {
+    budget_->inflates_by(bytes);
+  }
 }
 
 void ZipReader::index_names() {
@@ -273,7 +288,11 @@ Result<ByteSpan> ZipReader::read(
           ->view(record.data_offset, record.compressed_size, packed_scratch));
   const std::unique_ptr<libdeflate_decompressor, DecompressorDeleter> inflater(
       libdeflate_alloc_decompressor());
-  // The ratio was checked on open, so this allocation is bounded by the file.
+  // The ratio was checked on open, so this allocation is bounded by the file;
+  // how often it is made is not.
+  if (budget_ != nullptr) {
+    LOCKSTEP_TRY(budget_->make(record.size));
+  }
   scratch.resize(record.size);
   std::size_t used = 0;
   const auto result = libdeflate_deflate_decompress_ex(

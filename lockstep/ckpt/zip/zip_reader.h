@@ -102,7 +102,7 @@ class ZipReader {
 
   /// Content of a record: stored ones as `ByteSource::view`, deflated ones
   /// inflated into `scratch`. The CRC is not compared.
-  /// Errors: kIo; kCorrupt (E_DEFLATE).
+  /// Errors: kIo; kCorrupt (E_DEFLATE); kUnsafe (E_LIMIT).
   [[nodiscard]] Result<ByteSpan> read(
       const ZipRecord& record,
       std::vector<std::byte>& scratch) const;
@@ -131,8 +131,10 @@ class ZipReader {
  private:
   ZipReader() = default;
   void index_names();
+  void allow_inflated();
 
   std::shared_ptr<ByteSource> source_;
+  std::shared_ptr<Budget> budget_;
   std::vector<ZipRecord> records_;
   // Places in `records_` by name. Not by hash: names in a file can be made to
   // collide.

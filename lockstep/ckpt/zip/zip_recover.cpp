@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -16,9 +17,6 @@ namespace {
 // Blocks grow while nothing is found: most records are small.
 constexpr std::uint64_t kFirstBlockBytes = 1ULL << 12;
 constexpr std::uint64_t kLastBlockBytes = 1ULL << 20;
-// How often the whole file may be searched: a hostile one has many headers
-// without an end.
-constexpr std::uint64_t kMaxSearches = 64;
 
 // Servers and scripts put a few lines in front of a file; behind more it is a
 // part of something else.
@@ -32,7 +30,7 @@ Result<std::optional<std::uint64_t>> find_struct(
     ByteSource& source,
     std::uint64_t from,
     const Accept& accept,
-    std::uint64_t& searched) {
+    Budget& budget) {
   const std::string magic = magic_of<Struct>();
   std::vector<std::byte> scratch;
   std::uint64_t block_bytes = kFirstBlockBytes;
@@ -45,11 +43,11 @@ Result<std::optional<std::uint64_t>> find_struct(
     for (std::size_t i = text.find(magic); i < block_bytes && i < text.size();
          i = text.find(magic, i + 1)) {
       if (accept(block.subspan(i), at + i)) {
-        searched += i;
+        LOCKSTEP_TRY(budget.step(i));
         return std::optional(at + i);
       }
     }
-    searched += length;
+    LOCKSTEP_TRY(budget.step(length));
     at += block_bytes;
     block_bytes = std::min(2 * block_bytes, kLastBlockBytes);
   }
@@ -86,32 +84,29 @@ std::uint64_t take_descriptor(
 class Recovery {
  public:
   Recovery(ByteSource& source, Limits limits)
-      : source_(source), limits_(std::move(limits)) {}
+      : source_(source),
+        limits_(std::move(limits)),
+        budget_(budget_of(limits_, source.size())) {}
 
   Result<RecoveredRecords> run() {
     std::uint64_t at = 0;
     for (;;) {
       LOCKSTEP_ASSIGN(
           const auto header,
-          find_struct<LocalHeader>(source_, at, is_plausible, searched_));
+          find_struct<LocalHeader>(source_, at, is_plausible, *budget_));
       if (!header) {
         return std::move(found_);
       }
-      const bool is_costly =
-          searched_ / kMaxSearches > source_.size() + kFirstBlockBytes;
-      if (is_costly ||
-          found_.records.size() + found_.lost.size() >= limits_.max_records) {
+      if (found_.records.size() + found_.lost.size() >= limits_.max_records) {
         return internal::zip_error(
             ErrorCode::kUnsafe,
             "E_LIMIT",
-            is_costly
-                ? std::string("too many records have no end that is found")
-                : format(
-                      "the archive has more than {} records",
-                      limits_.max_records),
+            format(
+                "the archive has more than {} records",
+                limits_.max_records),
             header,
             "",
-            is_costly ? "" : "Limits::max_records allows more");
+            "Limits::max_records allows more");
       }
       LOCKSTEP_ASSIGN(at, read_record(*header));
     }
@@ -168,7 +163,7 @@ class Recovery {
     };
     LOCKSTEP_ASSIGN(
         const auto offset,
-        find_struct<DataDescriptor64>(source_, start, take, searched_));
+        find_struct<DataDescriptor64>(source_, start, take, *budget_));
     if (!offset) {
       return lose(std::move(record));
     }
@@ -186,8 +181,8 @@ class Recovery {
 
   ByteSource& source_;
   Limits limits_;
+  std::shared_ptr<Budget> budget_;
   RecoveredRecords found_;
-  std::uint64_t searched_ = 0;
 };
 
 } // namespace
@@ -212,17 +207,18 @@ Result<std::optional<std::uint64_t>> find_zip_start(ByteSource& source) {
   return std::optional<std::uint64_t>();
 }
 
-Result<std::vector<std::uint64_t>> find_end_records(ByteSource& source) {
-  constexpr std::size_t kMaxEnds = 100'000;
+Result<std::vector<std::uint64_t>> find_end_records(
+    ByteSource& source,
+    const Limits& limits) {
   std::vector<std::uint64_t> offsets;
   const auto note = [&offsets](ByteSpan at, std::uint64_t offset) {
     if (read_struct<EndRecord>(at)) {
       offsets.push_back(offset);
     }
-    return offsets.size() == kMaxEnds;
+    return false;
   };
-  std::uint64_t searched = 0;
-  LOCKSTEP_TRY(find_struct<EndRecord>(source, 0, note, searched));
+  const auto budget = budget_of(limits, source.size());
+  LOCKSTEP_TRY(find_struct<EndRecord>(source, 0, note, *budget));
   return offsets;
 }
 

@@ -37,7 +37,9 @@ Result<std::optional<std::uint64_t>> find_zip_start(ByteSource& source);
 
 /// Where the file holds end records: one, or several if archives follow each
 /// other. The first 100,000. Units: bytes from the start. Errors: kIo.
-Result<std::vector<std::uint64_t>> find_end_records(ByteSource& source);
+Result<std::vector<std::uint64_t>> find_end_records(
+    ByteSource& source,
+    const Limits& limits = {});
 
 /// Walks through the file from one local header to the next; after damage it
 /// searches for the next one. Sizes come from the header or from the

@@ -19,6 +19,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/read_le.h"
 
 namespace lockstep::ckpt {
@@ -44,9 +45,6 @@ inline constexpr std::uint64_t kZip64Count = 0xFFFF;
 /// Tags of extra fields: of zip64, and of PyTorch's padding ("FB").
 inline constexpr std::uint16_t kZip64Tag = 1;
 inline constexpr std::uint16_t kPaddingTag = 0x4246;
-
-/// No record has a longer name. Units: bytes.
-inline constexpr std::uint64_t kMaxNameBytes = 4096;
 
 /// In front of each payload; name and extra fields follow.
 struct LocalHeader {

@@ -280,7 +280,7 @@ TEST(ForEachTensor, CountsWhatAModuleHidesEachTime) {
     const Status status = for_each_tensor(
         repeated(object(state), times),
         [](const std::string&, const Tensor&) {},
-        kMaxVisits);
+        {.max_visits = kMaxVisits});
     return status ? "" : status.error().detail;
   };
   EXPECT_EQ(walk(10), "");
@@ -302,7 +302,7 @@ TEST(ForEachTensor, LooksAtTheStateOfASharedObjectOnce) {
   EXPECT_TRUE(for_each_tensor(
       root,
       [&](const std::string& name, const Tensor&) { names.push_back(name); },
-      kMaxVisits));
+      {.max_visits = kMaxVisits}));
   EXPECT_THAT(names, ElementsAre("0.w"));
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,22 @@ std::vector<HostileFile> hostile_values();
 std::vector<HostileFile> hostile_archives();
 /// Programs of torch.export: weights, calls, texts that are evaluated.
 std::vector<HostileFile> hostile_programs();
+/// Very many of one thing, each of which may lead to all the others.
+std::vector<HostileFile> hostile_crowds();
+
+/// Bytes by their names.
+using Files = std::map<std::string, std::string>;
+
+/// The same of a checkpoint of several files.
+struct HostileFolder {
+  std::string name = {};
+  /// Which of the files is opened; empty for the folder.
+  std::string path = {};
+  /// Units: bytes of all files, about.
+  Files (*make)(std::size_t n) = nullptr;
+};
+
+std::vector<HostileFolder> hostile_folders();
 
 /// `make(i)` for each i below `count`, one after the other.
 template <class Make>

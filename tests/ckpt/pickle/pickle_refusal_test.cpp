@@ -230,7 +230,7 @@ TEST(PickleRefusal, ExpansionOfSharedValuesIsLimited) {
   const Status status = for_each_tensor(
       result->root,
       [](const std::string&, const Tensor&) {},
-      100'000);
+      {.max_visits = 100'000});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().detail, "E_LIMIT");
 }

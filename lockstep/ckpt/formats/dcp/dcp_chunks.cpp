@@ -8,13 +8,12 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
-
-constexpr std::uint64_t kMaxComparisons = 20'000'000;
 
 Error bad_chunk(
     const std::string& name,
@@ -81,7 +80,7 @@ std::size_t sweep_dimension(const std::vector<const DcpChunk*>& chunks) {
   return best;
 }
 
-Status check_overlaps(const DcpItem& item) {
+Status check_overlaps(const DcpItem& item, const Limits& limits) {
   std::vector<const DcpChunk*> chunks;
   for (const DcpChunk& chunk : item.chunks) {
     if (volume(chunk.sizes).value_or(1) != 0) {
@@ -98,15 +97,19 @@ Status check_overlaps(const DcpItem& item) {
   std::ranges::sort(chunks, {}, [d](const DcpChunk* chunk) {
     return chunk->offsets[d];
   });
-  std::uint64_t comparisons = 0;
+  const auto budget = budget_of(limits, 0);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const std::int64_t end = chunks[i]->offsets[d] + chunks[i]->sizes[d];
     for (std::size_t j = i + 1;
          j < chunks.size() && chunks[j]->offsets[d] < end;
          ++j) {
-      if (++comparisons > kMaxComparisons) {
-        Error error = bad_chunk(item.name, "are too many", "E_LIMIT");
-        error.code = ErrorCode::kUnsafe;
+      if (Status counted = budget->step(); !counted) {
+        Error error = std::move(counted).error();
+        error.message = format(
+            "chunks of '{}' lie beside many others: {}",
+            escape(item.name),
+            error.message);
+        error.record = kDcpMetadataFile;
         return error;
       }
       if (overlaps(*chunks[i], *chunks[j])) {
@@ -267,7 +270,7 @@ class ChunkedStorage final : public StorageSource {
 
 } // namespace
 
-Status check_coverage(const DcpItem& item) {
+Status check_coverage(const DcpItem& item, const Limits& limits) {
   if (item.sizes.size() > kMaxDimensions) {
     return bad_chunk(item.name, "have too many dimensions", "E_RANK");
   }
@@ -287,7 +290,7 @@ Status check_coverage(const DcpItem& item) {
       return bad_chunk(item.name, "overlap");
     }
   }
-  LOCKSTEP_TRY(check_overlaps(item));
+  LOCKSTEP_TRY(check_overlaps(item, limits));
   if (covered != *wanted) {
     return bad_chunk(
         item.name,

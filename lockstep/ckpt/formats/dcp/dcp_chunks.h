@@ -25,7 +25,7 @@ struct DcpPart {
 /// Checks that the chunks of `item` tile the tensor: none outside, no overlap,
 /// no gap. Errors: kCorrupt (E_DCP_COVERAGE, E_OVERFLOW, E_RANK), kUnsafe
 /// (E_LIMIT) for more chunks than can be compared.
-Status check_coverage(const DcpItem& item);
+Status check_coverage(const DcpItem& item, const Limits& limits);
 
 /// The row-major bytes of `item`, read and assembled when first asked for.
 /// A single contiguous chunk is aliased. Errors of loading: those of the items;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/dcp/dcp_paths.h"
 #include "lockstep/ckpt/pickle/globals.h"
@@ -18,8 +19,6 @@
 
 namespace lockstep::ckpt {
 namespace {
-
-using internal::DcpBudget;
 
 constexpr std::string_view kModule = "torch.distributed.checkpoint.";
 
@@ -76,8 +75,8 @@ using Sizes = std::optional<std::vector<std::int64_t>>;
 
 // Non-negative integers.
 Result<Sizes>
-sizes_at(const Value& state, std::string_view key, DcpBudget& budget) {
-  LOCKSTEP_TRY(budget.take(child_count(state))); // what `find` goes over
+sizes_at(const Value& state, std::string_view key, Budget& budget) {
+  LOCKSTEP_TRY(budget.step(child_count(state))); // what `find` goes over
   const Value* value = state.find(key);
   auto sizes = value == nullptr ? std::nullopt : integers_of(*value);
   const bool good = sizes && std::ranges::none_of(*sizes, [](std::int64_t n) {
@@ -86,7 +85,7 @@ sizes_at(const Value& state, std::string_view key, DcpBudget& budget) {
   if (!good) {
     return Sizes();
   }
-  LOCKSTEP_TRY(budget.take(sizes->size(), sizeof(std::int64_t)));
+  LOCKSTEP_TRY(budget.make(sizes->size() * sizeof(std::int64_t)));
   return sizes;
 }
 
@@ -95,9 +94,9 @@ using PlaceKey = std::pair<std::string, Sizes>;
 using Places = std::map<PlaceKey, DcpPlace>;
 
 Result<DcpPlace>
-read_place(const Value& info, const std::string& name, DcpBudget& budget) {
+read_place(const Value& info, const std::string& name, Budget& budget) {
   const Value* state = state_of(info, "filesystem._StorageInfo");
-  LOCKSTEP_TRY(budget.take(state == nullptr ? 0 : child_count(*state)));
+  LOCKSTEP_TRY(budget.step(state == nullptr ? 0 : child_count(*state)));
   const Value* file = state == nullptr ? nullptr : state->find("relative_path");
   const Value* offset = state == nullptr ? nullptr : state->find("offset");
   const Value* length = state == nullptr ? nullptr : state->find("length");
@@ -128,14 +127,14 @@ read_place(const Value& info, const std::string& name, DcpBudget& budget) {
         .record = kDcpMetadataFile,
         .detail = "E_DCP_TRANSFORM"};
   }
-  LOCKSTEP_TRY(budget.take(file->as_string()->size()));
+  LOCKSTEP_TRY(budget.make(file->as_string()->size()));
   return DcpPlace{
       .file = *file->as_string(),
       .offset = static_cast<std::uint64_t>(*offset->as_int()),
       .length = static_cast<std::uint64_t>(*length->as_int())};
 }
 
-Result<Places> read_places(const Value& metadata, DcpBudget& budget) {
+Result<Places> read_places(const Value& metadata, Budget& budget) {
   const Dict* data = dict_at(metadata, "storage_data");
   if (data == nullptr) {
     return bad_metadata("the metadata has no 'storage_data'");
@@ -143,12 +142,12 @@ Result<Places> read_places(const Value& metadata, DcpBudget& budget) {
   Places places;
   for (const auto& [index, info] : data->items) {
     const Value* state = state_of(index, "metadata.MetadataIndex");
-    LOCKSTEP_TRY(budget.take(state == nullptr ? 0 : child_count(*state)));
+    LOCKSTEP_TRY(budget.step(state == nullptr ? 0 : child_count(*state)));
     const Value* name = state == nullptr ? nullptr : state->find("fqn");
     if (name == nullptr || name->as_string() == nullptr) {
       return bad_metadata("a key of 'storage_data' is not a MetadataIndex");
     }
-    LOCKSTEP_TRY(budget.take(name->as_string()->size()));
+    LOCKSTEP_TRY(budget.make(name->as_string()->size()));
     LOCKSTEP_ASSIGN(
         DcpPlace place,
         read_place(info, *name->as_string(), budget));
@@ -164,7 +163,7 @@ Result<Places> read_places(const Value& metadata, DcpBudget& budget) {
 
 class ItemReader {
  public:
-  ItemReader(const Value& metadata, const Places& places, DcpBudget& budget)
+  ItemReader(const Value& metadata, const Places& places, Budget& budget)
       : places_(places), budget_(budget) {
     const Dict* paths = dict_at(metadata, "planner_data");
     if (paths != nullptr) {
@@ -180,7 +179,7 @@ class ItemReader {
     if (key.as_string() == nullptr) {
       return bad_metadata("a name in 'state_dict_metadata' is not text");
     }
-    LOCKSTEP_TRY(budget_.take(key.as_string()->size()));
+    LOCKSTEP_TRY(budget_.make(key.as_string()->size()));
     DcpItem item{.name = *key.as_string()};
     LOCKSTEP_TRY(read_path(item));
     if (is_class(value, "metadata.BytesStorageMetadata")) {
@@ -200,10 +199,10 @@ class ItemReader {
 
  private:
   Result<DcpPlace> place_of(const std::string& name, const Sizes& offsets) {
-    LOCKSTEP_TRY(budget_.take(name.size()));
+    LOCKSTEP_TRY(budget_.make(name.size()));
     const auto found = places_.find(PlaceKey(name, offsets));
     if (found != places_.end()) {
-      LOCKSTEP_TRY(budget_.take(found->second.file.size()));
+      LOCKSTEP_TRY(budget_.make(found->second.file.size()));
       return found->second;
     }
     Error error = bad_metadata(
@@ -215,7 +214,7 @@ class ItemReader {
   Status read_path(DcpItem& item) {
     const auto known = path_of_.find(item.name);
     if (known == path_of_.end()) {
-      LOCKSTEP_TRY(budget_.take(item.name.size()));
+      LOCKSTEP_TRY(budget_.make(item.name.size()));
       item.path.emplace_back(item.name);
       return {};
     }
@@ -265,7 +264,7 @@ class ItemReader {
       return bad_metadata(
           format("tensor '{}' has no list of chunks", escape(item.name)));
     }
-    LOCKSTEP_TRY(budget_.take(chunks->items.size(), sizeof(DcpChunk)));
+    LOCKSTEP_TRY(budget_.make(chunks->items.size() * sizeof(DcpChunk)));
     item.chunks.reserve(chunks->items.size());
     for (const Value& entry : chunks->items) {
       const Value* box = state_of(entry, "metadata.ChunkStorageMetadata");
@@ -290,13 +289,16 @@ class ItemReader {
   }
 
   const Places& places_;
-  DcpBudget& budget_;
+  Budget& budget_;
   std::map<std::string_view, const Value*> path_of_;
 };
 
 } // namespace
 
-Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
+namespace {
+
+Result<DcpMetadata>
+read_metadata(ByteSpan bytes, const Limits& limits, Budget& budget) {
   auto pickle = read_pickle(bytes, nullptr, limits);
   if (!pickle) {
     pickle.error().record = kDcpMetadataFile;
@@ -309,7 +311,6 @@ Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
   if (items == nullptr) {
     return bad_metadata("the file is not the metadata of a checkpoint");
   }
-  DcpBudget budget(bytes.size(), limits);
   LOCKSTEP_ASSIGN(const Places places, read_places(*metadata, budget));
   ItemReader reader(*metadata, places, budget);
   DcpMetadata result;
@@ -334,6 +335,17 @@ Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
     use.is_safe = true; // of the short list
   }
   return result;
+}
+
+} // namespace
+
+Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
+  const Limits counted = counting(limits, bytes.size());
+  auto metadata = read_metadata(bytes, counted, *counted.budget);
+  if (!metadata && metadata.error().detail == "E_LIMIT") {
+    metadata.error().record = kDcpMetadataFile;
+  }
+  return metadata;
 }
 
 Result<DcpMetadata> read_dcp_metadata(

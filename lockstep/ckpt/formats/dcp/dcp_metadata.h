@@ -13,6 +13,7 @@
 
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -36,9 +37,6 @@ struct DcpChunk {
   std::vector<std::int64_t> sizes = {};
   DcpPlace place = {};
 };
-
-/// Most steps of a path. Deeper ones are refused when read.
-inline constexpr std::size_t kMaxDcpPath = 200;
 
 /// An entry of the saved dict.
 struct DcpItem {

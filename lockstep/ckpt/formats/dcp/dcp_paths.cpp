@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/formats/dcp/dcp_paths.h"
 
-#include <algorithm>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -12,45 +10,20 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-// What PyTorch writes needs about two bytes for each of the pickle.
-constexpr std::uint64_t kCopiesPerByte = 4;
-
-Error too_much(std::string message, std::string_view detail) {
+Error too_deep(std::size_t steps) {
   return {
       .code = ErrorCode::kUnsafe,
       .op = "ckpt.read",
-      .message = std::move(message),
+      .message =
+          format("a path has {} keys; expected at most {}", steps, kMaxDcpPath),
       .record = kDcpMetadataFile,
-      .detail = std::string(detail)};
+      .detail = "E_DEPTH"};
 }
 
 } // namespace
 
-DcpBudget::DcpBudget(std::uint64_t pickle_bytes, const Limits& limits)
-    : left_(pickle_bytes) {
-  for (std::uint64_t i = 1; i < kCopiesPerByte; ++i) {
-    left_ += std::min(pickle_bytes, UINT64_MAX - left_);
-  }
-  left_ += std::min(limits.max_expanded_bytes, UINT64_MAX - left_);
-}
-
-Status DcpBudget::take(std::uint64_t bytes) {
-  return take(1, bytes);
-}
-
-Status DcpBudget::take(std::uint64_t count, std::uint64_t size) {
-  if (size != 0 && count > left_ / size) {
-    return too_much(
-        "the names, paths and chunks are far larger than the file: it repeats "
-        "the same ones",
-        "E_LIMIT");
-  }
-  left_ -= count * size;
-  return {};
-}
-
 Result<std::optional<std::vector<PathStep>>>
-read_dcp_path(const Value& value, std::size_t first, DcpBudget& budget) {
+read_dcp_path(const Value& value, std::size_t first, Budget& budget) {
   using Path = std::optional<std::vector<PathStep>>;
   const Tuple* tuple = value.as_tuple();
   if (tuple == nullptr || tuple->items.size() <= first) {
@@ -58,18 +31,16 @@ read_dcp_path(const Value& value, std::size_t first, DcpBudget& budget) {
   }
   const std::size_t steps = tuple->items.size() - first;
   if (steps > kMaxDcpPath) {
-    return too_much(
-        format("a path has {} keys; expected at most {}", steps, kMaxDcpPath),
-        "E_DEPTH");
+    return too_deep(steps);
   }
-  LOCKSTEP_TRY(budget.take(steps, sizeof(PathStep)));
+  LOCKSTEP_TRY(budget.make(steps * sizeof(PathStep)));
   std::vector<PathStep> path;
   path.reserve(steps);
   for (std::size_t i = first; i < tuple->items.size(); ++i) {
     const std::string* key = tuple->items[i].as_string();
     const std::int64_t* index = tuple->items[i].as_int();
     if (key != nullptr) {
-      LOCKSTEP_TRY(budget.take(key->size()));
+      LOCKSTEP_TRY(budget.make(key->size()));
       path.emplace_back(*key);
     } else if (index != nullptr && *index >= 0 && i > first) {
       path.emplace_back(*index);
@@ -82,7 +53,7 @@ read_dcp_path(const Value& value, std::size_t first, DcpBudget& budget) {
 
 Result<std::vector<DcpEmpty>> read_dcp_empty(
     const Value& metadata,
-    DcpBudget& budget) {
+    Budget& budget) {
   std::vector<DcpEmpty> found;
   const Value* value = metadata.find(kDcpEmpty);
   if (value == nullptr) {
@@ -98,7 +69,7 @@ Result<std::vector<DcpEmpty>> read_dcp_empty(
   if (list == nullptr) {
     return refused();
   }
-  LOCKSTEP_TRY(budget.take(list->items.size(), sizeof(DcpEmpty)));
+  LOCKSTEP_TRY(budget.make(list->items.size() * sizeof(DcpEmpty)));
   for (const Value& entry : list->items) {
     const Tuple* tuple = entry.as_tuple();
     const std::int64_t* position = tuple == nullptr || tuple->items.empty()

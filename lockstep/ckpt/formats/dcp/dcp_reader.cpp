@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/file_name.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/dcp/dcp.h"
@@ -53,10 +54,10 @@ class FolderReader {
             input_.path + "/" + kDcpMetadataFile,
             {.use_mmap = input_.options.use_mmap},
             *input_.fs));
+    note_file(source->size());
     LOCKSTEP_ASSIGN(
         DcpMetadata metadata,
         read_dcp_metadata(*source, input_.options.limits));
-    file_.file_bytes = source->size();
     file_.globals = std::move(metadata.globals);
     file_.warnings = std::move(metadata.warnings);
     LOCKSTEP_TRY(check_places(metadata));
@@ -65,6 +66,11 @@ class FolderReader {
   }
 
  private:
+  void note_file(std::uint64_t bytes) {
+    file_.file_bytes += bytes;
+    add_file(input_.options.limits, bytes);
+  }
+
   // Dicts without entries where they were among the items.
   Result<Value> read_tree(const DcpMetadata& metadata) {
     internal::DcpTree tree;
@@ -151,7 +157,7 @@ class FolderReader {
             format("is stored in '{}', which is missing", escape(place.file)));
       }
       LOCKSTEP_TRY(source);
-      file_.file_bytes += (*source)->size();
+      note_file((*source)->size());
       known = sources_.emplace(place.file, *std::move(source)).first;
     }
     const std::uint64_t size = known->second->size();
@@ -177,7 +183,7 @@ class FolderReader {
   }
 
   Result<Value> read_tensor(const DcpItem& item) {
-    LOCKSTEP_TRY(internal::check_coverage(item));
+    LOCKSTEP_TRY(internal::check_coverage(item, input_.options.limits));
     Tensor tensor{.dtype = item.dtype, .sizes = item.sizes};
     tensor.strides = row_major_strides(item.sizes);
     tensor.requires_grad = item.requires_grad;

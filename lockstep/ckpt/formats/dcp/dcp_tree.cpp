@@ -8,14 +8,10 @@
 
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
-
-// PyTorch names no element that is an empty dict or list, so that some of a
-// list may be missing; but a number in a small file must not fill the memory.
-constexpr std::uint64_t kElementsPerPath = 16;
-constexpr std::uint64_t kFreeElements = 100'000;
 
 // "12", but not "012", "+1" or "12a".
 std::optional<std::int64_t> number_of(const std::string& key) {
@@ -32,6 +28,22 @@ Error taken(const std::string& name) {
       .record = kDcpMetadataFile,
       .detail = "E_DCP_METADATA"};
 }
+
+Error too_long(std::uint64_t count) {
+  return {
+      .code = ErrorCode::kUnsafe,
+      .op = "ckpt.read",
+      .message = format("a list would have {} elements", count),
+      .hint = "Limits::max_nodes allows more",
+      .record = kDcpMetadataFile,
+      .detail = "E_LIMIT"};
+}
+
+// Elements of lists that may still be made, and the file's account.
+struct Counts {
+  std::uint64_t left = 0;
+  Budget& budget;
+};
 
 } // namespace
 
@@ -73,14 +85,14 @@ struct DcpTree::Node {
   }
 
   // Depth is bounded by kMaxDcpPath, with which paths are read.
-  Result<Value> build(bool is_state, std::uint64_t& left) {
+  Result<Value> build(bool is_state, Counts& counts) {
     if (value) {
       return *std::move(value);
     }
-    return elements.empty() ? build_dict(is_state, left) : build_list(left);
+    return elements.empty() ? build_dict(is_state, counts) : build_list(counts);
   }
 
-  Result<Value> build_dict(bool is_state, std::uint64_t& left) {
+  Result<Value> build_dict(bool is_state, Counts& counts) {
     const bool numbered =
         is_state && std::ranges::all_of(members, [](const auto& member) {
           return number_of(member.first).has_value();
@@ -88,7 +100,7 @@ struct DcpTree::Node {
     Dict dict;
     dict.items.reserve(members.size());
     for (auto& [key, node] : members) {
-      LOCKSTEP_ASSIGN(Value child, node->build(key == "state", left));
+      LOCKSTEP_ASSIGN(Value child, node->build(key == "state", counts));
       const auto number = numbered ? number_of(key) : std::nullopt;
       dict.items.emplace_back(
           number ? Value(*number) : Value(key),
@@ -97,26 +109,32 @@ struct DcpTree::Node {
     return Value(std::move(dict));
   }
 
-  Result<Value> build_list(std::uint64_t& left) {
-    const std::int64_t last = elements.rbegin()->first;
-    if (static_cast<std::uint64_t>(last) >= left) {
-      return Error{
-          .code = ErrorCode::kUnsafe,
-          .op = "ckpt.read",
-          .message = format(
-              "a list would have {} elements, far more than the file has "
-              "entries",
-              static_cast<std::uint64_t>(last) + 1),
-          .record = kDcpMetadataFile,
-          .detail = "E_LIMIT"};
+  Result<Value> build_list(Counts& counts) {
+    // PyTorch names no element that is an empty dict or list, so that some of
+    // a list may be missing; but a number in a small file must not fill the
+    // memory.
+    const auto count = static_cast<std::uint64_t>(elements.rbegin()->first) + 1;
+    if (count > counts.left) {
+      return too_long(count);
     }
-    left -= static_cast<std::uint64_t>(last);
+    counts.left -= count;
+    Status counted = counts.budget.step(count);
+    if (counted) {
+      counted = counts.budget.make(count * sizeof(Value));
+    }
+    if (!counted) {
+      Error error = std::move(counted).error();
+      error.message =
+          format("a list would have {} elements: {}", count, error.message);
+      error.record = kDcpMetadataFile;
+      return error;
+    }
     List list;
-    list.items.resize(static_cast<std::size_t>(last) + 1);
+    list.items.resize(static_cast<std::size_t>(count));
     for (auto& [index, node] : elements) {
       LOCKSTEP_ASSIGN(
           list.items[static_cast<std::size_t>(index)],
-          node->build(false, left));
+          node->build(false, counts));
     }
     return Value(std::move(list));
   }
@@ -126,7 +144,6 @@ DcpTree::DcpTree() : root_(std::make_unique<Node>()) {}
 DcpTree::~DcpTree() = default;
 
 DcpTree::Node* DcpTree::reach(const std::vector<PathStep>& path) {
-  ++paths_;
   Node* node = root_.get();
   for (const PathStep& step : path) {
     node = node == nullptr ? nullptr : node->child(step);
@@ -151,9 +168,9 @@ Status DcpTree::add_empty(const std::vector<PathStep>& path) {
 }
 
 Result<Value> DcpTree::finish(const Limits& limits) {
-  std::uint64_t left =
-      std::min(limits.max_nodes, kFreeElements + kElementsPerPath * paths_);
-  return root_->build(false, left);
+  const auto budget = budget_of(limits, 0);
+  Counts counts{.left = limits.max_nodes, .budget = *budget};
+  return root_->build(false, counts);
 }
 
 } // namespace lockstep::ckpt::internal

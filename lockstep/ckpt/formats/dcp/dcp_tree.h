@@ -30,7 +30,7 @@ class DcpTree {
   /// The tree. A list that lacks an element has None there, as in PyTorch.
   /// PyTorch turns all keys to text; below "state" (of an optimizer), numbers
   /// become integers again. Errors: kUnsafe (E_LIMIT) for lists of more
-  /// elements than `limits` and the paths that were added allow.
+  /// elements than `limits` allow.
   Result<Value> finish(const Limits& limits);
 
  private:
@@ -40,8 +40,6 @@ class DcpTree {
   Node* reach(const std::vector<PathStep>& path);
 
   std::unique_ptr<Node> root_;
-  // Paths that were added.
-  std::uint64_t paths_ = 0;
 };
 
 } // namespace lockstep::ckpt::internal

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/dcp/dcp.h"
 #include "lockstep/ckpt/formats/dcp/dcp_chunks.h"
@@ -89,6 +90,7 @@ class PiecesReader {
             input_.path + "/" + name,
             {.use_mmap = input_.options.use_mmap},
             *input_.fs));
+    ckpt::add_file(input_.options.limits, source->size());
     auto part = input_.load_part(source, name, input_.options);
     if (!part) {
       return in_shard(std::move(part).error(), name);
@@ -179,7 +181,9 @@ class PiecesReader {
 
   // No larger than its pieces: they tile it.
   Result<Tensor> whole_tensor(Whole& whole) {
-    if (Status status = internal::check_coverage(whole.item); !status) {
+    if (Status status =
+            internal::check_coverage(whole.item, input_.options.limits);
+        !status) {
       return in_shard(status.error(), "");
     }
     Tensor tensor{.dtype = whole.item.dtype, .sizes = whole.item.sizes};

@@ -7,13 +7,11 @@
 #include <limits>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/read_error.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
-
-// Graphs in graphs, dicts in dicts: what torch.export makes has three or four.
-constexpr std::uint64_t kMaxLevels = 64;
 
 struct SpecialReal {
   std::string_view text = {};
@@ -32,13 +30,6 @@ bool parse_all(std::string_view text, T& out) {
   return problem == std::errc() && stop == end;
 }
 
-std::uint64_t allowed_bytes(std::uint64_t size, const Limits& limits) {
-  const std::uint64_t own = kMadePerByte * size;
-  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  return limits.max_made_bytes > most - own ? most
-                                            : limits.max_made_bytes + own;
-}
-
 } // namespace
 
 ProgramJson::ProgramJson(
@@ -51,7 +42,7 @@ ProgramJson::ProgramJson(
            .duplicate_detail = "E_PROGRAM",
            .what = record,
            .takes_python_numbers = true}),
-      allowed_(allowed_bytes(text.size(), limits)) {}
+      budget_(budget_of(limits, text.size())) {}
 
 Status ProgramJson::fields(std::initializer_list<Field> fields) {
   return json_.members([&](const std::string& key) -> Status {
@@ -103,21 +94,8 @@ Status ProgramJson::boolean(bool& out) {
   return {};
 }
 
-Status ProgramJson::count(std::uint64_t bytes) {
-  made_ += bytes;
-  return made_ <= allowed_
-             ? Status()
-             : Status(read_error(
-                   ErrorCode::kUnsafe,
-                   "E_LIMIT",
-                   format(
-                       "the program takes more than {} bytes of memory",
-                       allowed_),
-                   "Limits::max_made_bytes allows more"));
-}
-
 Status ProgramJson::Level::status() const {
-  return json_.depth_ <= kMaxLevels
+  return json_.depth_ <= kMaxProgramLevels
              ? Status()
              : Status(read_error(
                    ErrorCode::kUnsafe,
@@ -125,7 +103,7 @@ Status ProgramJson::Level::status() const {
                    format(
                        "graphs or structures are nested more than {} levels "
                        "deep",
-                       kMaxLevels)));
+                       kMaxProgramLevels)));
 }
 
 Error ProgramJson::error(std::string_view message) {

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 
 namespace lockstep::ckpt::internal {
@@ -50,7 +52,9 @@ class ProgramJson {
   Status boolean(bool& out);
 
   /// Counts bytes that are made of the file. Errors: kUnsafe (E_LIMIT).
-  Status count(std::uint64_t bytes);
+  Status count(std::uint64_t bytes) {
+    return budget_->make(bytes);
+  }
   /// One level deeper while it lives. Errors of `status`: kUnsafe (E_DEPTH).
   class Level {
    public:
@@ -76,9 +80,7 @@ class ProgramJson {
 
  private:
   JsonScanner json_;
-  // Units: bytes.
-  std::uint64_t allowed_;
-  std::uint64_t made_ = 0;
+  std::shared_ptr<Budget> budget_;
   std::uint64_t depth_ = 0;
 };
 

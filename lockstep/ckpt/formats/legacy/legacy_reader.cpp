@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/formats/legacy/legacy_storage.h"
@@ -54,7 +55,7 @@ class LegacyReader {
     LOCKSTEP_TRY(next(nullptr)); // sizes of C types: PyTorch ignores them
     LOCKSTEP_TRY(read_tree());
     file_.era = era();
-    scan_rest();
+    LOCKSTEP_TRY(scan_rest());
     LOCKSTEP_TRY(check_allow_list(file_, options_));
     return std::move(file_);
   }
@@ -131,10 +132,10 @@ class LegacyReader {
   }
 
   // PyTorch reads the next object of a stream with the next torch.load.
-  void scan_rest() {
+  Status scan_rest() {
     const std::uint64_t begin = stream_.position();
     if (stream_.remaining() == 0) {
-      return;
+      return {};
     }
     PickleStream rest(source_, begin, options_.limits);
     internal::LegacyStorages storages;
@@ -142,8 +143,11 @@ class LegacyReader {
     std::map<std::string, std::size_t> rows;
     for (; rest.remaining() != 0; ++pickles) {
       auto pickle = rest.next(&storages);
+      if (!pickle && is_spent(options_.limits)) {
+        return std::move(pickle).error();
+      }
       if (!pickle) {
-        break;
+        break; // foreign bytes
       }
       for (GlobalUse& use : pickle->globals) {
         const auto [row, is_new] =
@@ -164,6 +168,7 @@ class LegacyReader {
              pickles == 0
                  ? ""
                  : ", pickles among them: PyTorch reads the first object")});
+    return {};
   }
 
   std::shared_ptr<ByteSource> source_;

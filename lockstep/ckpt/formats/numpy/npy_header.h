@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/numpy_dtype.h"
 
 namespace lockstep::ckpt {
@@ -17,9 +18,7 @@ namespace lockstep::ckpt {
 inline constexpr std::string_view kNpyMagic("\x93NUMPY");
 /// How the name of an array's record in an npz archive ends.
 inline constexpr std::string_view kNpySuffix = ".npy";
-/// Units: bytes; longer headers are refused. NumPy's own limit is 10,000.
-inline constexpr std::uint64_t kMaxNpyHeader = 1 << 16;
-/// The same with magic, version and length in front.
+/// Units: bytes of a header with magic, version and length in front.
 inline constexpr std::uint64_t kMaxNpyHead = kMaxNpyHeader + 12;
 
 /// A checked header.

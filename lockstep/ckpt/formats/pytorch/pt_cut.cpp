@@ -17,7 +17,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::size_t kMaxWalked = 1'000'000;
 // Pickles are read in windows of this size and then of 16 times as much.
 constexpr std::uint64_t kFirstPickleWindow = 64 << 10;
 constexpr std::uint64_t kLastWindow = 16 << 20;
@@ -29,7 +28,7 @@ class Walker {
 
   Result<CutArchive> run() {
     std::uint64_t at = 0;
-    while (found_.whole.size() < kMaxWalked) {
+    while (found_.whole.size() < limits_.max_records) {
       LOCKSTEP_ASSIGN(const auto header, read_local_record(*source_, at));
       if (!header || !has_root(header->name)) {
         break;

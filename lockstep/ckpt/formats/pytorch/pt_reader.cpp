@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/byteorder.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
@@ -228,7 +229,7 @@ class PtReader {
       file_.format = "torchscript";
     }
     add_warnings(pickle->warnings);
-    scan_rest(bytes.subspan(pickle->consumed), pickle->consumed);
+    LOCKSTEP_TRY(scan_rest(bytes.subspan(pickle->consumed), pickle->consumed));
     if (demand_ == Demand::kAll) {
       LOCKSTEP_TRY(storages.check(file_.root));
     }
@@ -239,9 +240,7 @@ class PtReader {
     LOCKSTEP_TRY(turn_storages(file_));
     if (file_.format == "torchscript") {
       count_constants();
-      LOCKSTEP_ASSIGN(
-          file_.root,
-          plain_tree(file_.root, options_.limits.max_depth));
+      LOCKSTEP_ASSIGN(file_.root, plain_tree(file_.root, options_.limits));
     }
     note_extra_records(storages);
     return {};
@@ -295,16 +294,14 @@ class PtReader {
     LOCKSTEP_ASSIGN(ModelJson model, read_model_json(zip_, options_));
     file_.globals = std::move(model.globals);
     file_.storages = std::move(model.storages);
-    LOCKSTEP_ASSIGN(
-        file_.root,
-        plain_tree(model.root, options_.limits.max_depth));
+    LOCKSTEP_ASSIGN(file_.root, plain_tree(model.root, options_.limits));
     return turn_storages(file_);
   }
 
   // A second pickle is never read by PyTorch; its names still count.
-  void scan_rest(ByteSpan rest, std::uint64_t offset) {
+  Status scan_rest(ByteSpan rest, std::uint64_t offset) {
     if (rest.empty()) {
-      return;
+      return {};
     }
     file_.warnings.push_back(
         {.name = "W_TRAILING_PICKLE",
@@ -314,13 +311,20 @@ class PtReader {
              offset)});
     IgnoreIds ids;
     auto second = read_pickle(rest, &ids, options_.limits);
+    if (!second && is_spent(options_.limits)) {
+      Error error = std::move(second).error();
+      error.record = full_name("data.pkl");
+      error.offset = offset + error.offset.value_or(0);
+      return error;
+    }
     if (!second) {
-      return; // foreign bytes
+      return {}; // foreign bytes
     }
     for (GlobalUse& use : second->globals) {
       use.offset += offset;
       file_.globals.push_back(std::move(use));
     }
+    return {};
   }
 
   void add_warnings(const std::vector<Warning>& warnings) {

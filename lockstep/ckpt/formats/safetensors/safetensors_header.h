@@ -13,14 +13,13 @@
 
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_dtype.h"
 
 namespace lockstep::ckpt {
 
 /// The header's length in front of it. Units: bytes.
 inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
-/// Units: bytes. The package refuses longer headers, too.
-inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
 
 /// One tensor of the header.
 struct SafetensorsEntry {

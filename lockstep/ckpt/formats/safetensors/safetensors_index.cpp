@@ -7,7 +7,9 @@
 
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/file_name.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/shard_attributes.h"
@@ -18,7 +20,6 @@ namespace {
 
 constexpr std::string_view kIndexEnding = ".index.json";
 
-constexpr std::uint64_t kMaxIndexBytes = 100'000'000;
 constexpr std::string_view kMap = "weight_map";
 
 Error bad_index(
@@ -162,7 +163,7 @@ class ShardedReader {
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(
         const ByteSpan head,
-        source->view(0, std::min(source->size(), kMaxHead), scratch));
+        source->view(0, std::min<std::uint64_t>(source->size(), 512), scratch));
     LOCKSTEP_ASSIGN(
         const bool is_index,
         claims_sharded_index({.source = source, .head = head}));
@@ -171,6 +172,7 @@ class ShardedReader {
           ErrorCode::kCorrupt,
           "this file of the index is not a checkpoint");
     }
+    add_file(input_.options.limits, source->size());
     return input_.load_part(source, path, input_.options);
   }
 
@@ -225,8 +227,6 @@ class ShardedReader {
                format("'{}' is not in the index and left out", escape(whole))});
     }
   }
-
-  static constexpr std::uint64_t kMaxHead = 512;
 
   const ReadInput& input_;
   Checkpoint file_;

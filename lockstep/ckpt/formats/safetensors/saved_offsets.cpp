@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/dtensor.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -18,8 +19,6 @@ namespace {
 constexpr std::string_view kOffsetsKey = "saved_offsets";
 constexpr std::string_view kEnding = ".safetensors";
 constexpr std::size_t kMaxNamed = 20;
-// Headers to read for the sizes of whole tensors.
-constexpr std::size_t kMaxShards = 4096;
 
 using Extents = std::vector<std::int64_t>;
 
@@ -108,11 +107,12 @@ FolderFacts::Pieces read_pieces_in(
   FolderFacts::Pieces pieces;
   const auto names = input.fs->list(folder);
   for (std::size_t i = 0; names && i < names->size(); ++i) {
-    if ((*names)[i].ends_with(kEnding) && pieces.files.size() < kMaxShards) {
+    if ((*names)[i].ends_with(kEnding) &&
+        pieces.files.size() < kMaxShardHeaders) {
       add_file(pieces, input, folder + "/" + (*names)[i]);
     }
   }
-  if (pieces.files.size() < kMaxShards) {
+  if (pieces.files.size() < kMaxShardHeaders) {
     pieces.missing = warn_of_missing(
         std::vector<std::string>(pieces.files.begin(), pieces.files.end()));
   }

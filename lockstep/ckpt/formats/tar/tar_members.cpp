@@ -10,14 +10,12 @@
 
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/tar/tar_header.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-// Extended headers hold a few short records.
-constexpr std::uint64_t kMaxExtended = 1U << 16;
 
 // What is not a plain file, and why nobody should want it here.
 struct Refused {
@@ -269,7 +267,7 @@ class TarParser {
     if (!extended_name_.empty() || extended_size_) {
       return tar_error("two extended headers for one member", position_);
     }
-    if (size > kMaxExtended) {
+    if (size > kMaxTarHeader) {
       return tar_error(format("extended header of {} bytes", size), position_);
     }
     // Python reads records up to the end of the block.

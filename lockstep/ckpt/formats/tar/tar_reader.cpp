@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/tar/tar_header.h"
 #include "lockstep/ckpt/formats/tar/tar_members.h"
@@ -156,6 +157,7 @@ Result<Checkpoint> read_tar_folder(const ReadInput& input) {
             *input.fs));
     bytes += members[i]->size();
   }
+  add_file(input.options.limits, bytes);
   LOCKSTEP_ASSIGN(
       Checkpoint file,
       TarReader(std::move(members), input.options).run());

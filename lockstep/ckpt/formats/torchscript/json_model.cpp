@@ -7,6 +7,7 @@
 
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/tensor.h"
@@ -14,8 +15,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-// Modules are read by recursion; nobody nests them that deep.
-constexpr std::uint64_t kMaxModuleDepth = 256;
 constexpr std::string_view kModelDetail = "E_MODEL_JSON";
 
 class ModelParser {
@@ -75,7 +74,7 @@ class ModelParser {
   }
 
   Status module(JsonModule& out, std::uint64_t depth) {
-    const std::uint64_t most = std::min(limits_.max_depth, kMaxModuleDepth);
+    const std::uint64_t most = std::min(limits_.max_depth, kMaxModuleLevels);
     if (depth > most) {
       return read_error(
           ErrorCode::kUnsafe,

@@ -5,11 +5,11 @@
 #include <array>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/walk.h"
@@ -42,7 +42,8 @@ bool is_flat_dict(const Dict& dict) {
 
 class PlainTree {
  public:
-  explicit PlainTree(std::uint64_t max_depth) : max_depth_(max_depth) {}
+  explicit PlainTree(const Limits& limits)
+      : max_depth_(limits.max_depth), budget_(budget_of(limits, 0)) {}
 
   Result<Value> convert(const Value& value) {
     if (++depth_ > max_depth_) {
@@ -119,18 +120,9 @@ class PlainTree {
         flat.items.emplace_back(key, std::move(value));
         continue;
       }
-      const bool is_again = !joined_.insert(below).second;
       for (const auto& [name, tensor] : below->items) {
-        const std::size_t bytes = key.text().size() + name.text().size();
-        named_ += bytes / kVisitBytes + (is_again ? 1 : 0);
-        if (named_ > kMaxNames) {
-          return read_error(
-              ErrorCode::kUnsafe,
-              "E_LIMIT",
-              format(
-                  "shared modules and long names expand to more than {} names",
-                  kMaxNames));
-        }
+        LOCKSTEP_TRY(
+            budget_->make(kNameBytes + key.text().size() + name.text().size()));
         flat.items.emplace_back(
             *key.as_string() + "." + *name.as_string(),
             tensor);
@@ -157,13 +149,12 @@ class PlainTree {
     return list;
   }
 
-  // Those that a shared module has again, and pieces of long ones.
-  static constexpr std::uint64_t kMaxNames = 1'000'000;
+  // A pair in the dict, and the node of its key, beside the text.
+  static constexpr std::uint64_t kNameBytes = 128;
 
   std::uint64_t max_depth_;
   std::uint64_t depth_ = 0;
-  std::uint64_t named_ = 0;
-  std::unordered_set<const Dict*> joined_;
+  std::shared_ptr<Budget> budget_;
   std::unordered_map<const Object*, Value> done_;
 };
 
@@ -193,8 +184,8 @@ bool is_script_name(std::string_view name) {
          name.starts_with("torch.jit._pickle.");
 }
 
-Result<Value> plain_tree(const Value& root, std::uint64_t max_depth) {
-  return PlainTree(max_depth).convert(root);
+Result<Value> plain_tree(const Value& root, const Limits& limits) {
+  return PlainTree(limits).convert(root);
 }
 
 } // namespace lockstep::ckpt

@@ -35,6 +35,6 @@ bool is_script_name(std::string_view name);
 /// becomes an OrderedDict with dotted keys, any other a dict. Objects of other
 /// classes stay, with their state replaced the same way. Shared nodes stay
 /// shared. Errors: kUnsafe (E_DEPTH, E_LIMIT).
-Result<Value> plain_tree(const Value& root, std::uint64_t max_depth = 1000);
+Result<Value> plain_tree(const Value& root, const Limits& limits = {});
 
 } // namespace lockstep::ckpt

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/range_storage.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/byteorder.h"
@@ -137,6 +138,7 @@ class FolderStorages final : public PersistentIdHandler {
                parsed.nbytes)});
     }
     bytes += info->size;
+    add_file(input_->options.limits, info->size);
     auto storage = make_storage(parsed, id);
     storage->source =
         std::make_shared<FileStorage>(path, parsed.nbytes, *input_);
@@ -198,6 +200,7 @@ Result<Checkpoint> read_unpacked(const ReadInput& input) {
           folder + "/" + kPickle,
           {.use_mmap = input.options.use_mmap},
           *input.fs));
+  add_file(input.options.limits, source->size());
   FolderStorages storages(folder, input);
   PickleStream stream(source, 0, input.options.limits);
   auto pickle = stream.next(&storages);

@@ -208,13 +208,8 @@ class Averager {
           format("is {}: no mean is taken of such", type_text(*shape)));
       return last;
     }
-    // A mean has elements of its own, however few bytes the file has for it.
-    if (!check_expansion(*shape, Limits().max_expanded_bytes)) {
-      note(name, files_.size() - 1, "repeats its bytes beyond the limit");
-      return last;
-    }
     ++result_.averaged;
-    return mean_tensor(*shape, std::move(tensors));
+    return mean_tensor(name, *shape, std::move(tensors));
   }
 
   using ViewKey = std::vector<std::tuple<
@@ -225,7 +220,10 @@ class Averager {
       bool>>;
 
   // Tensors that are one in every file stay one.
-  Value mean_tensor(const Tensor& last, std::vector<Tensor> tensors) {
+  Value mean_tensor(
+      const std::string& name,
+      const Tensor& last,
+      std::vector<Tensor> tensors) {
     ViewKey key;
     for (const Tensor& tensor : tensors) {
       key.emplace_back(
@@ -243,6 +241,11 @@ class Averager {
     std::shared_ptr<Storage>& storage =
         storages_[{std::move(key), last.sizes, last.dtype}];
     if (storage == nullptr) {
+      // A mean has elements of its own, however few bytes the file has for it.
+      if (!expanded_.add(last)) {
+        note(name, files_.size() - 1, "repeats its bytes beyond the limit");
+        return last;
+      }
       storage = std::make_shared<Storage>(Storage{
           .nbytes = contiguous_bytes(last),
           .location = last.storage->location,
@@ -289,6 +292,7 @@ class Averager {
   std::vector<WeightsPlace> places_;
   std::vector<Entries> entries_;
   std::vector<std::string> problems_;
+  ExpansionBudget expanded_{Limits().max_expanded_bytes};
   std::map<
       std::tuple<ViewKey, std::vector<std::int64_t>, DType>,
       std::shared_ptr<Storage>>

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/match.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
@@ -17,8 +18,6 @@
 
 namespace lockstep::ckpt {
 namespace {
-
-constexpr std::size_t kMaxMatched = 4000;
 
 using Shapes = std::span<const NamedShape>;
 

@@ -135,18 +135,25 @@ class NameSet {
   std::vector<bool> met_;
 };
 
-// Modules that still have a weight below them, and the root.
-std::set<std::string> live_paths(const Dict& weights) {
-  std::set<std::string> paths{""};
-  for (const auto& [key, value] : weights.items) {
-    const std::string text = key_text(key);
-    for (std::size_t dot = text.find('.'); dot != std::string::npos;
-         dot = text.find('.', dot + 1)) {
-      paths.insert(text.substr(0, dot));
+// Modules that still have a weight below them, and the root. A key of a
+// thousand dots has a thousand: they are not listed.
+class LivePaths {
+ public:
+  explicit LivePaths(const Dict& weights) {
+    for (const auto& [key, value] : weights.items) {
+      keys_.insert(key_text(key));
     }
   }
-  return paths;
-}
+
+  [[nodiscard]] bool contains(const std::string& path) const {
+    const std::string front = path + ".";
+    const auto first = keys_.lower_bound(front);
+    return path.empty() || (first != keys_.end() && first->starts_with(front));
+  }
+
+ private:
+  std::set<std::string> keys_;
+};
 
 // Keeps or takes away weights by module; `_metadata` loses the modules whose
 // weights all went.
@@ -161,8 +168,8 @@ filter(const Dict& weights, NameSet& names, bool keep, KeyReport& report) {
           },
           report));
   LOCKSTEP_TRY(names.check_all_met());
-  const auto before = live_paths(weights);
-  const auto after = live_paths(result);
+  const LivePaths before(weights);
+  const LivePaths after(result);
   internal::map_metadata(result, [&](const std::string& path) {
     const bool lost = before.contains(path) && !after.contains(path);
     const bool foreign =

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/unread_array.h"
@@ -264,7 +265,7 @@ Result<Side> collect(const Value& root, const DiffOptions& options) {
           .placed = &add,
           .beside = &add,
           .wholes = &add_whole},
-      options.limits.max_nodes));
+      bounds_of(options.limits)));
   if (!twice.empty() && !options.maps.empty()) {
     return Error{
         .code = ErrorCode::kInvalidArgument,
@@ -380,7 +381,7 @@ diff(const Value& a, const Value& b, const DiffOptions& options) {
   report.map_hint = internal::map_hint(report.rows);
   LOCKSTEP_ASSIGN(
       report.unread,
-      internal::arrays_in(a, b, options.limits.max_nodes));
+      internal::arrays_in(a, b, bounds_of(options.limits)));
   return report;
 }
 

@@ -17,12 +17,12 @@ namespace {
 
 constexpr std::string_view kOperatorFront = "torch.ops.";
 // Of a text of the file.
-constexpr std::size_t kMaxNameBytes = 200;
+constexpr std::size_t kMaxShownBytes = 200;
 
 std::string short_target(std::string_view target) {
   target.remove_prefix(
       target.starts_with(kOperatorFront) ? kOperatorFront.size() : 0);
-  return std::string(target.substr(0, kMaxNameBytes));
+  return std::string(target.substr(0, kMaxShownBytes));
 }
 
 std::string size_text(const ExportedSize& size) {
@@ -31,7 +31,7 @@ std::string size_text(const ExportedSize& size) {
   }
   return size.symbol().empty()
              ? "?"
-             : std::string(size.symbol().substr(0, kMaxNameBytes));
+             : std::string(size.symbol().substr(0, kMaxShownBytes));
 }
 
 ProgramTensor tensor_of(std::string name, const ExportedTensorMeta& meta) {

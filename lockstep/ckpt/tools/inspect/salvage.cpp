@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/pickle/pickle.h"
@@ -243,7 +244,7 @@ find_tensors(const Value& root, const Losses& losses, const Limits& limits) {
         found.push_back(
             {.name = name, .tensor = &tensor, .reason = losses.reason(tensor)});
       },
-      limits.max_nodes));
+      bounds_of(limits)));
   return found;
 }
 
@@ -292,8 +293,9 @@ Result<SalvageReport> salvage(
     const LoadOptions& options,
     const SaveOptions& save_options,
     FileSystem& fs) {
-  LOCKSTEP_ASSIGN(const Front front, examine_front(source, options.limits));
   LoadOptions checked = options;
+  checked.limits = counting(options.limits, source->size());
+  LOCKSTEP_ASSIGN(const Front front, examine_front(source, checked.limits));
   checked.check_crc = true;
   LOCKSTEP_ASSIGN(
       Remains opened,
@@ -307,7 +309,7 @@ Result<SalvageReport> salvage(
   const Losses losses(opened.file.root, verdicts);
   LOCKSTEP_ASSIGN(
       auto found,
-      find_tensors(opened.file.root, losses, options.limits));
+      find_tensors(opened.file.root, losses, checked.limits));
   SaveOptions saved = save_options;
   saved.extra_records =
       sound_records(opened.file.extra_records, report.lost_records);

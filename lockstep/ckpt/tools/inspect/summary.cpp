@@ -83,7 +83,8 @@ class Summarizer {
           ++row.tensors;
           row.bytes += contiguous_bytes(tensor);
           views.emplace_back(tensor.storage.get(), &tensor);
-        }));
+        },
+        {.budget = file_.budget.get()}));
     for (const auto& [dtype, row] : dtypes) {
       summary_.dtypes.push_back(row);
     }
@@ -134,7 +135,8 @@ class Summarizer {
             ++row.tensors;
             row.elements += static_cast<std::uint64_t>(tensor.numel());
             row.bytes += contiguous_bytes(tensor);
-          }));
+          },
+          {.budget = file_.budget.get()}));
       summary_.keys.push_back(std::move(row));
     }
     return {};

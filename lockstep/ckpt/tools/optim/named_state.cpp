@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -55,9 +57,20 @@ class Numbering {
   }
 
  private:
-  // Copies a group, with numbers for the names in `params`.
+  // Copies a group, with numbers for the names in `params`. One that is there
+  // again has no parameters, or is wrong.
   Status add_group(const Value& group) {
     const auto& params = list_in(group, "params");
+    const auto known = known_.find(group.address());
+    if (known != known_.end() && params.empty()) {
+      made_groups_.items.push_back(known->second);
+      return {};
+    }
+    if (known != known_.end()) {
+      return optim_error(
+          ErrorCode::kCorrupt,
+          "one group of parameters is there more than once");
+    }
     const auto& names = list_in(group, "param_names");
     List numbers;
     for (std::size_t i = 0; i < params.size(); ++i) {
@@ -85,6 +98,7 @@ class Numbering {
       }
     }
     made_groups_.items.emplace_back(std::move(made));
+    known_.emplace(group.address(), made_groups_.items.back());
     return {};
   }
 
@@ -153,6 +167,7 @@ class Numbering {
   std::map<std::string, std::int64_t, std::less<>> indices_;
   std::vector<Value> numbers_;
   std::int64_t count_ = 0;
+  std::unordered_map<const void*, Value> known_;
   List made_groups_;
   Dict made_states_;
   NumberedState result_;
@@ -169,12 +184,16 @@ Result<NumberedState> number_parameters(
       groups->elements() == nullptr) {
     return NumberedState{.state = state};
   }
+  std::unordered_set<const void*> seen;
   const bool is_named =
       has_names(*states->as_dict()) ||
-      std::ranges::any_of(*groups->elements(), [](const Value& group) {
-        return std::ranges::any_of(
-            list_in(group, "params"),
-            [](const Value& param) { return param.as_string() != nullptr; });
+      std::ranges::any_of(*groups->elements(), [&seen](const Value& group) {
+        const bool is_new = seen.insert(group.address()).second;
+        return is_new && std::ranges::any_of(
+                             list_in(group, "params"),
+                             [](const Value& param) {
+                               return param.as_string() != nullptr;
+                             });
       });
   return is_named ? Numbering(state, *states->as_dict())
                         .run(*groups->elements(), weights)

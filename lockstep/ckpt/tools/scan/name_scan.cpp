@@ -200,17 +200,6 @@ NameScan::add(const Instruction& in, Sketch& target, std::span<Sketch> taken) {
   }
 }
 
-Status NameScan::pushed(const Sketch& /*sketch*/) const {
-  const std::uint64_t most = options_.limits.max_made_bytes;
-  return name_bytes_ <= most && rows_.size() <= most / kNameCost
-             ? Status()
-             : Status(read_error(
-                   ErrorCode::kUnsafe,
-                   "E_LIMIT",
-                   format("the names have more than {} bytes", most),
-                   "Limits::max_made_bytes allows more"));
-}
-
 void NameScan::reused(const Sketch& sketch) {
   if (sketch.kind == Kind::kDict) {
     is_reused_[sketch.index] = true;
@@ -339,10 +328,14 @@ NameScan::note(std::string name, std::uint64_t offset, bool is_nested) {
   // Short ones count once: a file of a million tensors has a million calls.
   constexpr std::size_t kShort = 256;
   const bool is_long = name.size() > kShort;
-  name_bytes_ += is_long ? name.size() : 0;
+  const std::uint64_t bytes = name.size();
   const auto [row, is_new] =
       rows_.try_emplace(std::move(name), result_.names.size());
-  name_bytes_ += is_new && !is_long ? row->first.size() : 0;
+  Status made =
+      budget_->make((is_long || is_new ? bytes : 0) + (is_new ? kNameCost : 0));
+  if (!made && !over_) {
+    over_ = std::move(made).error();
+  }
   if (is_new) {
     result_.names.push_back(
         {.name = row->first, .offset = offset, .is_nested = is_nested});

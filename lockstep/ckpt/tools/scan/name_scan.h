@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/tools/scan/array_wrapper.h"
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
@@ -80,8 +81,7 @@ class NameScan {
   NameScan(ByteSpan bytes, const PickleScanOptions& options)
       : bytes_(bytes),
         options_(options),
-        name_bytes_(
-            options_.limits.made ? options_.limits.made->made : own_bytes_) {
+        budget_(budget_of(options.limits, bytes.size())) {
     result_.has_changed_names = options.has_changed_names;
   }
 
@@ -94,7 +94,9 @@ class NameScan {
   Result<Sketch> container(const Instruction& in, std::span<Sketch> taken);
   Result<Sketch> call(const Instruction& in, std::span<Sketch> taken);
   Status add(const Instruction& in, Sketch& target, std::span<Sketch> taken);
-  [[nodiscard]] Status pushed(const Sketch& sketch) const;
+  [[nodiscard]] Status pushed(const Sketch& /*sketch*/) const {
+    return over_ ? Status(*over_) : Status();
+  }
   void reused(const Sketch& sketch);
 
   /// The names that the instruction asks for at which the machine stopped.
@@ -181,10 +183,9 @@ class NameScan {
   std::map<std::string, std::size_t, std::less<>> rows_;
   // Rows of `texts_` that STACK_GLOBAL put together before.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Sketch> joined_;
-  // Of the different names: two texts of a megabyte can be put together often.
-  // Of all pickles of the file, if it counts them.
-  std::uint64_t own_bytes_ = 0;
-  std::uint64_t& name_bytes_;
+  // Counts names: two texts of a megabyte can be put together often.
+  std::shared_ptr<Budget> budget_;
+  std::optional<Error> over_;
   // Keys of the storages and copies of the texts that are collected, both by
   // rows of `texts_`.
   std::set<std::uint32_t> keys_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/dangerous_names.h"
 #include "lockstep/ckpt/pickle/globals.h"
@@ -46,7 +47,13 @@ Pass scan_once(
   if (options.has_joblib_arrays) {
     names.skip_in(machine.decoder());
   }
-  const Status status = machine.run();
+  Status status = machine.run();
+  // It ends where the file cannot have so many, which is no part of a name.
+  Status counted =
+      budget_of(options.limits, bytes.size())->step(machine.opcodes());
+  if (status && !counted) {
+    status = std::move(counted).error();
+  }
   if (!status) {
     names.note_last(machine.decoder().instruction(), status.error());
   } else if (const internal::Sketch* root = machine.top()) {
@@ -235,13 +242,16 @@ Result<PickleScan> scan_pickle_at(
   const std::uint64_t rest = source.size() - offset;
   const std::uint64_t most = std::min(rest, options.limits.max_pickle_bytes);
   std::vector<std::byte> scratch;
-  std::uint64_t viewed = 0;
+  const auto budget = budget_of(options.limits, source.size());
   for (std::uint64_t window = std::min(kFirstWindow, most);;
        window = std::min(window * kWindowGrowth, most)) {
+    if (Status read = budget->read(window); !read) {
+      Error error = std::move(read).error();
+      error.offset = offset;
+      return error;
+    }
     LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(offset, window, scratch));
     PickleScan scan = scan_pickle(bytes, options);
-    viewed += window;
-    scan.viewed = viewed;
     if (scan.is_cut && window == most && most < rest) {
       scan.broken = read_error(
           ErrorCode::kUnsafe,

@@ -79,8 +79,6 @@ struct PickleScan {
   std::optional<Error> broken = {};
   /// More bytes behind the end could change any of it.
   bool is_cut = false;
-  /// Units: bytes that `scan_pickle_at` looked at.
-  std::uint64_t viewed = 0;
 };
 
 /// What `scan_pickle` collects.
@@ -109,7 +107,8 @@ bool may_be_asked_for(const PickleName& name, const PickleScan& scan);
 PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options = {});
 
 /// The same of the pickle at `offset`, whose end is not known: views grow until
-/// it fits, up to `max_pickle_bytes` (E_LIMIT). Errors: kIo.
+/// it fits, up to `max_pickle_bytes` (E_LIMIT). Errors: kIo; kUnsafe (E_LIMIT)
+/// for views that together are too many.
 Result<PickleScan> scan_pickle_at(
     ByteSource& source,
     std::uint64_t offset,

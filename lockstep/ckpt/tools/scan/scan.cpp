@@ -300,7 +300,7 @@ ScanReport scan(
     const std::shared_ptr<ByteSource>& source,
     const std::string& name,
     const Limits& limits) {
-  ScanCollector out(name, limits);
+  ScanCollector out(name, source->size(), limits);
   Status status;
   Status ended = caught("ckpt.scan", [&]() -> Status {
     status = scan_all(source, out);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 
-#include <memory>
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/pickle/globals.h"
 
 namespace lockstep::ckpt::internal {
@@ -20,10 +19,11 @@ bool is_script_class(std::string_view name) {
 
 } // namespace
 
-ScanCollector::ScanCollector(std::string path, const Limits& limits)
-    : limits_(limits) {
-  // All pickles of the file count together.
-  limits_.made = std::make_shared<MadeBytes>();
+ScanCollector::ScanCollector(
+    std::string path,
+    std::uint64_t bytes,
+    const Limits& limits)
+    : limits_(counting(limits, bytes)) {
   report_.path = std::move(path);
 }
 
@@ -95,18 +95,26 @@ void ScanCollector::add_operators(std::uint64_t count) {
 }
 
 bool ScanCollector::has_room_for(const std::string& name, const Place& place) {
-  const std::uint64_t most = limits_.max_made_bytes;
-  const bool had_room = finding_bytes_ <= most;
-  finding_bytes_ += sizeof(ScanFinding) + name.size() + place.record.size();
-  const bool has_room = finding_bytes_ <= most;
-  if (had_room && !has_room) {
-    add_unreadable(read_error(
-        ErrorCode::kUnsafe,
-        "E_LIMIT",
-        format("the findings have more than {} bytes", most),
-        "Limits::max_made_bytes allows more"));
+  Status made = limits_.budget->make(
+      sizeof(ScanFinding) + name.size() + place.record.size());
+  if (!made && !std::exchange(is_full_, true)) {
+    is_unreadable_ = true;
+    report_.notes.push_back(std::move(made).error());
   }
-  return has_room;
+  return made.has_value();
+}
+
+// The first that there is no room for says so.
+void ScanCollector::add_note(Error note) {
+  Status made = limits_.budget->make(
+      sizeof(Error) + note.message.size() + note.hint.size() +
+      note.record.size());
+  if (made) {
+    report_.notes.push_back(std::move(note));
+  } else if (!std::exchange(is_full_, true)) {
+    is_unreadable_ = true;
+    report_.notes.push_back(std::move(made).error());
+  }
 }
 
 void ScanCollector::note_unlikely(const PickleScan& scan, const Place& place) {
@@ -131,14 +139,15 @@ void ScanCollector::set_script() {
 
 void ScanCollector::add_unreadable(Error error) {
   is_unreadable_ = true;
-  report_.notes.push_back(std::move(error));
+  is_full_ = is_full_ || error.detail == "E_LIMIT";
+  add_note(std::move(error));
 }
 
 void ScanCollector::add_warning(
     std::string_view detail,
     std::string message,
     const Place& place) {
-  report_.notes.push_back(
+  add_note(
       {.code = ErrorCode::kUnsafe,
        .op = "ckpt.scan",
        .message = std::move(message),

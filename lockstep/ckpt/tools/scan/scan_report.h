@@ -25,7 +25,8 @@ inline constexpr std::array<std::string_view, 5> kPickleEndings{
 
 class ScanCollector {
  public:
-  ScanCollector(std::string path, const Limits& limits);
+  /// `bytes`: those of the file.
+  ScanCollector(std::string path, std::uint64_t bytes, const Limits& limits);
 
   /// Where the bytes of a pickle come from.
   struct Place {
@@ -75,6 +76,7 @@ class ScanCollector {
   [[nodiscard]] const std::string& path() const noexcept {
     return report_.path;
   }
+  /// With the budget of the file.
   [[nodiscard]] const Limits& limits() const noexcept {
     return limits_;
   }
@@ -86,14 +88,14 @@ class ScanCollector {
  private:
   // False if there is no room for it.
   bool has_room_for(const std::string& name, const Place& place);
+  void add_note(Error note);
 
   ScanReport report_;
   Limits limits_;
   std::set<std::string> names_;
   std::set<std::string> script_classes_;
   std::set<std::string> storage_keys_;
-  // Units: bytes.
-  std::uint64_t finding_bytes_ = 0;
+  bool is_full_ = false;
   bool is_unreadable_ = false;
   bool is_hiding_ = false;
   bool has_changed_names_ = false;

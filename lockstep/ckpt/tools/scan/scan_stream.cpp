@@ -23,10 +23,8 @@ namespace {
 
 using Place = ScanCollector::Place;
 
-constexpr int kMaxObjects = 1000;
-// A pickle may seem to go on to the end of the file, and end soon.
-constexpr std::uint64_t kViewsPerByte = 16;
-constexpr std::uint64_t kFreeViews = 1 << 20;
+// Pickles behind others of which each is told.
+constexpr int kToldFollowers = 100;
 
 // True for the name at which the scan broke: Python's unpickler in C does not
 // get so far.
@@ -240,23 +238,10 @@ namespace {
 class StreamScan {
  public:
   StreamScan(ByteSource& source, const Place& place, ScanCollector& out)
-      : source_(source),
-        place_(place),
-        out_(out),
-        work_(kFreeViews + kViewsPerByte * source.size()) {}
+      : source_(source), place_(place), out_(out) {}
 
   bool run() {
-    for (int object = 0; at_ < source_.size(); ++object) {
-      if (object == kMaxObjects) {
-        out_.add_unreadable(read_error(
-            ErrorCode::kUnsafe,
-            "E_LIMIT",
-            format("more than {} pickles in a row", kMaxObjects)));
-        return true;
-      }
-      if (!scan_next()) {
-        break;
-      }
+    while (at_ < source_.size() && scan_next()) {
     }
     return is_known_;
   }
@@ -283,20 +268,11 @@ class StreamScan {
       is_known_ = true;
       return false;
     }
-    if (scan->viewed > work_) {
-      out_.add_unreadable(read_error(
-          ErrorCode::kUnsafe,
-          "E_LIMIT",
-          format("too many pickles seem to end behind {:#x}", at_)));
-      is_known_ = true;
-      return false;
-    }
-    work_ -= scan->viewed;
     const bool is_legacy = starts_like_legacy(*head);
     const bool looks_right =
         is_legacy || is_pickle(*scan, *head, rest, place_.is_sure);
     if (is_known_) {
-      note_follower(out_, here, source_, at_, looks_right);
+      follow(here, looks_right);
     }
     if (!looks_right) {
       return skip_value(*scan, here);
@@ -309,6 +285,18 @@ class StreamScan {
     out_.add(*scan, here);
     at_ += scan->consumed;
     return !scan->broken && (!is_legacy || skip_legacy());
+  }
+
+  void follow(const Place& here, bool is_pickle) {
+    followers_ += is_pickle ? 1 : 0;
+    if (followers_ <= kToldFollowers) {
+      note_follower(out_, here, source_, at_, is_pickle);
+    } else if (followers_ == kToldFollowers + 1) {
+      out_.add_warning(
+          "W_TRAILING_PICKLE",
+          "more pickles follow; all are scanned",
+          here);
+    }
   }
 
   // A number or the like that says nothing of what it is: what follows tells.
@@ -331,8 +319,8 @@ class StreamScan {
   ByteSource& source_;
   Place place_;
   ScanCollector& out_;
-  std::uint64_t work_;
   std::uint64_t at_ = 0;
+  int followers_ = 0;
   bool is_known_ = false;
   std::vector<std::pair<PickleScan, Place>> values_;
 };

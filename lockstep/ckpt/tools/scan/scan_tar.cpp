@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/storage_class.h"
@@ -21,8 +22,7 @@ namespace {
 
 using Place = ScanCollector::Place;
 
-// As many as pickles in a row.
-constexpr int kMaxArrays = 1000;
+constexpr std::uint64_t kFirstNpyHead = 256;
 // Enough to know a tar file.
 constexpr std::uint64_t kTarHeadBytes = 512;
 
@@ -121,9 +121,8 @@ class MemberScan {
 
 // A tar file whose headers cannot be trusted: content starts at every block.
 void scan_blocks(ByteSource& source, ScanCollector& out) {
-  // A pickle may stand at each block, and seem to go on to the end.
-  constexpr std::uint64_t kViews = 16;
-  std::uint64_t work = kTarHeadBytes + kViews * source.size();
+  // A pickle may stand at each block, and seem to go on to the end: its budget
+  // ends that.
   for (std::uint64_t at = 0; at < source.size();) {
     const auto scan = scan_pickle_at(
         source,
@@ -138,14 +137,22 @@ void scan_blocks(ByteSource& source, ScanCollector& out) {
     }
     const std::uint64_t step = scan->broken ? 1 : scan->consumed;
     at += (step + kTarHeadBytes - 1) / kTarHeadBytes * kTarHeadBytes;
-    if (work <= scan->viewed) {
-      out.add_unreadable(read_error(
-          ErrorCode::kUnsafe,
-          "E_LIMIT",
-          format("too many pickles seem to start in front of {:#x}", at)));
-      return;
+  }
+}
+
+// What holds the header of an array: there may be very many small ones.
+Result<ByteSpan> npy_head(
+    ByteSource& source,
+    std::vector<std::byte>& scratch,
+    ScanCollector& out) {
+  const std::uint64_t most = std::min(source.size(), kMaxNpyHead);
+  for (std::uint64_t length = std::min(most, kFirstNpyHead);; length = most) {
+    LOCKSTEP_TRY(out.limits().budget->read(length));
+    LOCKSTEP_ASSIGN(const ByteSpan head, source.view(0, length, scratch));
+    const auto begin = npy_data_offset(head, source.size());
+    if (length == most || !begin || *begin <= length) {
+      return head;
     }
-    work -= scan->viewed;
   }
 }
 
@@ -156,7 +163,7 @@ std::optional<std::uint64_t> scan_array(
     const Place& place,
     ScanCollector& out) {
   std::vector<std::byte> scratch;
-  auto head = source->view(0, std::min(source->size(), kMaxNpyHead), scratch);
+  auto head = npy_head(*source, scratch, out);
   if (!head) {
     out.add_unreadable(std::move(head).error());
     return std::nullopt;
@@ -281,23 +288,21 @@ void scan_npy(
     const ScanCollector::Place& place,
     ScanCollector& out) {
   out.set_format("npy");
-  std::shared_ptr<ByteSource> rest = source;
-  Place here = place;
-  for (int array = 0; array < kMaxArrays; ++array) {
+  for (std::uint64_t at = 0;;) {
+    Place here = place;
+    here.offset += at;
+    const auto rest = slice_source(source, at, source->size() - at);
     const auto end = scan_array(rest, here, out);
     if (!end || *end == rest->size()) {
       return;
     }
+    at += *end;
     here.offset += *end;
-    rest = slice_source(rest, *end, rest->size() - *end);
-    if (!scan_after_array(rest, here, out)) {
+    const auto behind = slice_source(source, at, source->size() - at);
+    if (!scan_after_array(behind, here, out)) {
       return;
     }
   }
-  out.add_unreadable(read_error(
-      ErrorCode::kUnsafe,
-      "E_LIMIT",
-      format("more than {} arrays in a row", kMaxArrays)));
 }
 
 } // namespace lockstep::ckpt::internal

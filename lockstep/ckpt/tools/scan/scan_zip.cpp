@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
@@ -27,7 +28,6 @@ namespace {
 
 using Place = ScanCollector::Place;
 
-constexpr int kMaxArchives = 3;
 // Units: bytes.
 constexpr std::uint64_t kMaxJsonBytes = 1 << 26;
 constexpr std::uint64_t kTensorHeadBytes = 16;
@@ -156,21 +156,27 @@ class ZipScan {
     if (name.starts_with(kData)) {
       return out_.storage_keys().contains(name.substr(kData.size()));
     }
-    return name.starts_with(kTensorFolder) &&
-           model_json().find('"' + name + '"') != std::string::npos;
+    return name.starts_with(kTensorFolder) && quoted_names().contains(name);
   }
 
-  // Programs of torch 1.0 and older name their tensors in it.
-  const std::string& model_json() {
-    if (!model_json_) {
+  // Programs of torch 1.0 and older name their tensors in a text: all that
+  // stands between quotes there.
+  const std::set<std::string>& quoted_names() {
+    if (!quoted_names_) {
       const ZipRecord* const record = zip_.find("model.json");
       std::vector<std::byte> scratch;
       const auto bytes = record != nullptr && record->size <= kMaxJsonBytes
                              ? zip_.read(*record, scratch)
                              : Result<ByteSpan>(ByteSpan());
-      model_json_ = bytes ? std::string(as_text(*bytes)) : std::string();
+      quoted_names_.emplace();
+      const std::string_view text = bytes ? as_text(*bytes) : "";
+      for (std::size_t at = text.find('"'); at < text.size();) {
+        const std::size_t end = text.find('"', at + 1);
+        quoted_names_->emplace(text.substr(at + 1, end - at - 1));
+        at = end;
+      }
     }
-    return *model_json_;
+    return *quoted_names_;
   }
 
   // Stored ones as they lie in the file.
@@ -281,7 +287,7 @@ class ZipScan {
   bool is_script_;
   PayloadRecords payloads_;
   ScanCollector& out_;
-  std::optional<std::string> model_json_;
+  std::optional<std::set<std::string>> quoted_names_;
 };
 
 // Names of arrays may differ in letter case alone: NumPy tells them apart, and
@@ -306,7 +312,7 @@ Result<ZipReader> open_archive(
 Result<std::vector<ZipReader>> open_chain(
     const std::shared_ptr<ByteSource>& source,
     const Limits& limits) {
-  LOCKSTEP_ASSIGN(const auto end_records, find_end_records(*source));
+  LOCKSTEP_ASSIGN(const auto end_records, find_end_records(*source, limits));
   std::vector<ZipReader> chain;
   std::uint64_t begin = 0;
   for (const std::uint64_t end_record : end_records) {
@@ -355,7 +361,7 @@ void scan_zip(
     const std::string& outer,
     int depth,
     ScanCollector& out) {
-  if (depth > kMaxArchives) {
+  if (depth > kMaxArchiveLevels) {
     out.add_unreadable(refusal(
         ErrorCode::kUnsafe,
         "E_DEPTH",

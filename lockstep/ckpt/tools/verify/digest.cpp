@@ -8,6 +8,7 @@
 #include <nettle/sha2.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor.h"
@@ -206,7 +207,8 @@ Result<std::vector<DigestRow>> digest_rows(
   // A whole model has the digest of its state_dict.
   LOCKSTEP_TRY(for_each_tensor(
       root,
-      TensorVisitors{.named = &add, .placed = &add, .wholes = &add_whole}));
+      TensorVisitors{.named = &add, .placed = &add, .wholes = &add_whole},
+      bounds_of(limits)));
   LOCKSTEP_TRY(std::move(first));
   return digester.finish();
 }

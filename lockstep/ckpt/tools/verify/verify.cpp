@@ -11,6 +11,7 @@
 
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/load.h"
@@ -85,7 +86,8 @@ VerifyReport verify_storages(const Checkpoint& file) {
         if (is_new && tensor.storage != nullptr) {
           storages.push_back(tensor.storage);
         }
-      });
+      },
+      {.budget = file.budget.get()});
   for (const auto& storage : file.storages) { // also those of no tensor
     if (names.try_emplace(storage.get()).second) {
       storages.push_back(storage);
@@ -160,7 +162,8 @@ class Verifier {
             odd_names.push_back(name);
           }
           tensors_[tensor.storage->key].push_back(name);
-        });
+        },
+        {.budget = file_->budget.get()});
     if (!status) {
       add_error(status.error());
     }
@@ -343,6 +346,9 @@ Result<VerifyReport> judge_file(
     const Loader& load_with,
     LoadOptions options) {
   options.strict = false; // warnings go into the report
+  if (source != nullptr) {
+    options.limits = counting(options.limits, source->size());
+  }
   LoadOptions unchecked = options;
   unchecked.check_crc = false; // each record is checked once, by its reader
   auto file = load_with(unchecked);
