@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fuzz/targets.h"
+#include "fuzz/watch.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::fuzz {
 
 void fuzz_archive(ByteSpan input) {
-  const auto zip = ckpt::ZipReader::open(ckpt::make_source(input));
+  const Watch watch(input);
+  const auto zip = ckpt::ZipReader::open(watch.source(), watch.limits());
   if (!zip) {
     return;
   }

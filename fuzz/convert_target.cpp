@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fuzz/targets.h"
+#include "fuzz/watch.h"
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
@@ -64,8 +65,8 @@ void check_copy(
 } // namespace
 
 void fuzz_convert(ByteSpan input) {
-  const auto file =
-      ckpt::load(ckpt::make_source(input), "input", {.check_crc = false});
+  const Watch watch(input);
+  const auto file = ckpt::load(watch.source(), "input", watch.options());
   // A tensor alone has no name; formats of named tensors give it one.
   if (!file || file->root.as_tensor() != nullptr || !is_small(file->root)) {
     return;

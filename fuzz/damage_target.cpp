@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fuzz/targets.h"
+#include "fuzz/watch.h"
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
@@ -9,19 +10,22 @@
 namespace lockstep::fuzz {
 
 void fuzz_scan(ByteSpan input) {
+  const Watch watch(input);
   [[maybe_unused]] const auto report =
-      ckpt::scan(ckpt::make_source(input), "input");
+      ckpt::scan(watch.source(), "input", watch.limits());
 }
 
 void fuzz_verify(ByteSpan input) {
+  const Watch watch(input);
   [[maybe_unused]] const auto report =
-      ckpt::verify(ckpt::make_source(input), "input");
+      ckpt::verify(watch.source(), "input", {.limits = watch.limits()});
 }
 
 void fuzz_salvage(ByteSpan input) {
+  const Watch watch(input);
   MemoryFs fs;
   [[maybe_unused]] const auto report =
-      ckpt::salvage(ckpt::make_source(input), "out", {}, {}, fs);
+      ckpt::salvage(watch.source(), "out", {.limits = watch.limits()}, {}, fs);
 }
 
 } // namespace lockstep::fuzz

@@ -5,6 +5,7 @@
 
 #include "fuzz/exercise.h"
 #include "fuzz/targets.h"
+#include "fuzz/watch.h"
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
@@ -33,8 +34,8 @@ void fuzz_exported(ByteSpan input) {
   [[maybe_unused]] const bool is_plain =
       ckpt::is_plain_expression(as_text(input)) ||
       ckpt::is_plain_guard(as_text(input));
-  const auto file =
-      ckpt::load(ckpt::make_source(input), "input.pt2", {.check_crc = false});
+  const Watch watch(input);
+  const auto file = ckpt::load(watch.source(), "input.pt2", watch.options());
   if (!file || file->program == nullptr) {
     return;
   }

@@ -3,6 +3,7 @@
 
 #include "fuzz/exercise.h"
 #include "fuzz/targets.h"
+#include "fuzz/watch.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle/pickle.h"
 
@@ -43,8 +44,9 @@ class FixedStorages final : public ckpt::PersistentIdHandler {
 } // namespace
 
 void fuzz_pickle(ByteSpan input) {
+  const Watch watch(input);
   FixedStorages storages;
-  const auto pickle = ckpt::read_pickle(input, &storages);
+  const auto pickle = ckpt::read_pickle(input, &storages, watch.limits());
   if (pickle) {
     exercise(pickle->root);
   }

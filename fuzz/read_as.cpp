@@ -4,16 +4,20 @@
 #include <algorithm>
 
 #include "fuzz/exercise.h"
+#include "fuzz/watch.h"
+#include "lockstep/ckpt/core/budget.h"
 
 namespace lockstep::fuzz {
 
 void read_as(const ckpt::Format& format, ByteSpan bytes) {
   constexpr std::size_t kHeadBytes = 512;
+  const Watch watch(bytes);
   ckpt::ReadInput input{
-      .source = ckpt::make_source(bytes),
+      .source = watch.source(),
       .head = bytes.first(std::min(bytes.size(), kHeadBytes)),
-      .path = "input"};
-  input.options.check_crc = false;
+      .path = "input",
+      .options = watch.options()};
+  input.options.limits = ckpt::counting(input.options.limits, bytes.size());
   if (format.claims == nullptr) {
     return;
   }
@@ -21,8 +25,9 @@ void read_as(const ckpt::Format& format, ByteSpan bytes) {
   if (!claimed || !*claimed) {
     return;
   }
-  const auto file = format.read(input);
+  auto file = format.read(input);
   if (file) {
+    file->budget = input.options.limits.budget;
     exercise(*file);
   }
 }

@@ -12,7 +12,8 @@
 namespace lockstep::fuzz {
 
 /// One row: a name, and what is done with an input. A crash, a sanitizer's
-/// report or unbounded memory is the finding.
+/// report, or more memory and reading than the input's size allows (`Watch`) is
+/// the finding.
 struct Target {
   std::string name = {};
   std::function<void(ByteSpan input)> run = {};
