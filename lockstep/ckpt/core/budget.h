@@ -19,6 +19,9 @@
 
 namespace lockstep::ckpt {
 
+// A public header names the class, which would show its functions.
+#define LOCKSTEP_HIDDEN [[gnu::visibility("hidden")]]
+
 /// What a file may ask for, for each of its bytes.
 inline constexpr std::uint64_t kMadePerByte = 16;
 inline constexpr std::uint64_t kStepsPerByte = 64;
@@ -26,57 +29,57 @@ inline constexpr std::uint64_t kStepsPerByte = 64;
 /// Threads: any; two that count at once may lose a count.
 class Budget {
  public:
-  explicit Budget(const Limits& limits);
+  LOCKSTEP_HIDDEN explicit Budget(const Limits& limits);
 
   /// Allows what a file of `bytes` may ask for: each file is added once.
-  void add_file(std::uint64_t bytes);
+  LOCKSTEP_HIDDEN void add_file(std::uint64_t bytes);
   /// The same of an archive whose records are larger by `bytes` when they are
   /// inflated; `max_ratio` bounds them. Of several the largest counts, for one
   /// is opened several times.
-  void inflates_by(std::uint64_t bytes);
+  LOCKSTEP_HIDDEN void inflates_by(std::uint64_t bytes);
 
   /// Counts bytes that are made: values, names, copies.
   /// Errors: kUnsafe (E_LIMIT), as of the next ones.
-  Status make(std::uint64_t bytes) {
+  LOCKSTEP_HIDDEN Status make(std::uint64_t bytes) {
     return made_.add(bytes) ? Status() : Status(too_much_made());
   }
   /// Counts what is done: opcodes, values that a walk looks at, bytes that are
   /// searched, comparisons.
-  Status step(std::uint64_t steps = 1) {
+  LOCKSTEP_HIDDEN Status step(std::uint64_t steps = 1) {
     return steps_.add(steps) ? Status() : Status(too_many_steps());
   }
   /// Counts bytes that are copied out of the file because nothing says how many
   /// are needed: they may be read again. As many as may be made.
-  Status read(std::uint64_t bytes) {
+  LOCKSTEP_HIDDEN Status read(std::uint64_t bytes) {
     return read_.add(bytes) ? Status() : Status(too_much_read());
   }
-  void note_depth(std::uint64_t levels);
+  LOCKSTEP_HIDDEN void note_depth(std::uint64_t levels);
 
-  [[nodiscard]] std::uint64_t made() const {
+  [[nodiscard]] LOCKSTEP_HIDDEN std::uint64_t made() const {
     return made_.count;
   }
-  [[nodiscard]] std::uint64_t steps() const {
+  [[nodiscard]] LOCKSTEP_HIDDEN std::uint64_t steps() const {
     return steps_.count;
   }
-  [[nodiscard]] std::uint64_t bytes_read() const {
+  [[nodiscard]] LOCKSTEP_HIDDEN std::uint64_t bytes_read() const {
     return read_.count;
   }
   /// Levels of the deepest value.
-  [[nodiscard]] std::uint64_t depth() const {
+  [[nodiscard]] LOCKSTEP_HIDDEN std::uint64_t depth() const {
     return depth_;
   }
   /// Units: bytes, of the files and of what is inflated.
-  [[nodiscard]] std::uint64_t file_bytes() const;
+  [[nodiscard]] LOCKSTEP_HIDDEN std::uint64_t file_bytes() const;
   /// The part of what is allowed that is used up, of the counter that is
   /// nearest to its end.
-  [[nodiscard]] double used() const;
+  [[nodiscard]] LOCKSTEP_HIDDEN double used() const;
 
  private:
   using Number = std::atomic<std::uint64_t>;
 
   // A locked addition for each value would be what most time goes into.
   struct Counter {
-    bool add(std::uint64_t more) {
+    LOCKSTEP_HIDDEN bool add(std::uint64_t more) {
       std::uint64_t sum = count.load(std::memory_order_relaxed);
       sum = more > ~sum ? ~std::uint64_t{0} : sum + more;
       count.store(sum, std::memory_order_relaxed);
@@ -87,10 +90,10 @@ class Budget {
     Number most = 0;
   };
 
-  void allow();
-  [[nodiscard]] Error too_much_made() const;
-  [[nodiscard]] Error too_many_steps() const;
-  [[nodiscard]] Error too_much_read() const;
+  LOCKSTEP_HIDDEN void allow();
+  [[nodiscard]] LOCKSTEP_HIDDEN Error too_much_made() const;
+  [[nodiscard]] LOCKSTEP_HIDDEN Error too_many_steps() const;
+  [[nodiscard]] LOCKSTEP_HIDDEN Error too_much_read() const;
 
   std::uint64_t free_bytes_;
   std::uint64_t free_steps_;
@@ -119,5 +122,7 @@ Limits counting(Limits limits, const Checkpoint& file);
 
 /// How far a walk over the value of the file goes.
 WalkBounds bounds_of(const Limits& limits);
+
+#undef LOCKSTEP_HIDDEN
 
 } // namespace lockstep::ckpt
