@@ -101,9 +101,7 @@ class Recovery {
         return internal::zip_error(
             ErrorCode::kUnsafe,
             "E_LIMIT",
-            format(
-                "the archive has more than {} records",
-                limits_.max_records),
+            format("the archive has more than {} records", limits_.max_records),
             header,
             "",
             "Limits::max_records allows more");
