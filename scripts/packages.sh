@@ -2,7 +2,8 @@
 # Makes every package and tries it, by hand (an hour and root):
 #   scripts/packages.sh [prefix|static|deb|conan|wheels|fresh|noroot|recipes|oci|cross]...
 # docs/packages.md says what each one is. All goes into build/packages. fresh: the
-# wheels (of build/wheels) in a bare Debian 12 and 13; noroot: a build by a user there.
+# wheels (of build/wheels, for Python 3.11 and 3.12) in a bare Debian 12 and 13; noroot:
+# what a user builds there.
 #
 #   LOCKSTEP_PTH           a checkpoint that each package reads (a published one of
 #                          ../shared/real_files if that is there, else one of testdata)
