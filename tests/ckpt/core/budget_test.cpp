@@ -53,14 +53,14 @@ TEST(Budget, SaysWhatWasCountedAndWhatAllowsMore) {
       made.error().message,
       "values, names and copies of 101 bytes; expected at most 100: 100 and 16 "
       "for each byte of the file");
-  EXPECT_EQ(made.error().hint, "--max-made-bytes allows more");
+  EXPECT_EQ(made.error().hint, "Limits::max_made_bytes allows more");
   const Status step = budget.step(11);
   ASSERT_FALSE(step);
   EXPECT_EQ(
       step.error().message,
       "11 steps of work; expected at most 10: 10 and 64 for each byte of the "
       "file");
-  EXPECT_EQ(step.error().hint, "--max-steps allows more");
+  EXPECT_EQ(step.error().hint, "Limits::max_steps allows more");
   const Status read = budget.read(101);
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message, HasSubstr("101 bytes read"));
@@ -124,7 +124,7 @@ TEST(Budget, NamesThePlaceInAFile) {
       to_string(file.error()),
       "[ckpt.read] STOP: 105 steps of work; expected at most 10: 10 and 64 for "
       "each byte of the file (f.pt, record a/data.pkl, offset 0x69). Hint: "
-      "--max-steps allows more.");
+      "Limits::max_steps allows more.");
 }
 
 std::string deflated(const std::string& text) {

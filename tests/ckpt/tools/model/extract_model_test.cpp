@@ -155,7 +155,9 @@ TEST(ExtractModel, TakesNoModelBesideWeightsUnlessItIsNamed) {
        {"hyper_parameters", Value::dict({{"net", linear()}})}});
   const auto model = extract_model(file);
   ASSERT_FALSE(model);
-  EXPECT_THAT(model.error().hint, HasSubstr("--key hyper_parameters.net"));
+  EXPECT_THAT(
+      model.error().hint,
+      HasSubstr("ExtractOptions::key hyper_parameters.net"));
   EXPECT_TRUE(extract_model(file, {.key = "hyper_parameters.net"}));
 }
 
