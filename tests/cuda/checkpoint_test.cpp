@@ -24,7 +24,7 @@ using test::kHost;
 class Checkpoint_CUDA : public test::CudaTest {};
 class Rng_CUDA : public test::CudaTest {};
 
-std::vector<at::Tensor> tensors_of(const ckpt::Value& weights) {
+std::vector<at::Tensor> tensors_in(const ckpt::Value& weights) {
   std::vector<at::Tensor> tensors;
   for (const auto& [key, tensor] : to_state_dict(weights).entries) {
     tensors.push_back(tensor);
@@ -36,7 +36,7 @@ std::vector<at::Tensor> loaded(
     const std::string& file,
     const LoadOptions& options) {
   const Checkpoint found = load(CudaAnswers::get().path(file), options);
-  return tensors_of(find_state_dict(found).weights);
+  return tensors_in(find_state_dict(found).weights);
 }
 
 TEST_F(Checkpoint_CUDA, PythonReadsOurFiles) {
