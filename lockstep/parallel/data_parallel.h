@@ -163,7 +163,7 @@ template <class M>
 class DataParallelImpl : public ModuleWrapper<DataParallelBase, M> {
  public:
   explicit DataParallelImpl(
-      std::shared_ptr<M> module,
+      const std::shared_ptr<M>& module,
       const DataParallelOptions& options = {})
       : ModuleWrapper<DataParallelBase, M>(
             module,

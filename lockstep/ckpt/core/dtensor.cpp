@@ -212,8 +212,9 @@ std::optional<Piece> piece_of(
     if (placements[i].kind == "Replicate" || (*shape)[i] == 1) {
       continue;
     }
-    if (placements[i].kind != "Shard" || !placements[i].dim ||
-        !cut_axis(piece, *placements[i].dim, (*rank)[i], (*shape)[i])) {
+    const auto& dim = placements[i].dim;
+    if (placements[i].kind != "Shard" || !dim ||
+        !cut_axis(piece, *dim, (*rank)[i], (*shape)[i])) {
       return std::nullopt;
     }
   }

@@ -185,7 +185,7 @@ TensorVisitor adds_to(std::vector<std::string>& names) {
 } // namespace
 
 std::string place_step(const Value& parent, const Child& child) {
-  const std::string label(label_of(child.slot));
+  std::string label(label_of(child.slot));
   switch (child.slot) {
     case ChildSlot::kMember:
     case ChildSlot::kKey:

@@ -107,25 +107,25 @@ void expect_part(const Value& value, const DTensorRow& row) {
 class DTensorsOracle : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<test::ScratchDir>();
-    files_ = rows_of(folder_->path());
+    folder = std::make_unique<test::ScratchDir>();
+    files = rows_of(folder->path());
   }
   static void TearDownTestSuite() {
-    folder_.reset();
+    folder.reset();
   }
   static Result<Checkpoint> read(const std::string& name) {
-    return load(*folder_ / (name + ".pt"));
+    return load(*folder / (name + ".pt"));
   }
 
-  static std::unique_ptr<test::ScratchDir> folder_;
-  static std::map<std::string, std::vector<DTensorRow>> files_;
+  static std::unique_ptr<test::ScratchDir> folder;
+  static std::map<std::string, std::vector<DTensorRow>> files;
 };
-std::unique_ptr<test::ScratchDir> DTensorsOracle::folder_;
-std::map<std::string, std::vector<DTensorRow>> DTensorsOracle::files_;
+std::unique_ptr<test::ScratchDir> DTensorsOracle::folder;
+std::map<std::string, std::vector<DTensorRow>> DTensorsOracle::files;
 
 TEST_F(DTensorsOracle, AreTheTensorsOrSayWhichPartTheyAre) {
-  ASSERT_EQ(files_.size(), 11U);
-  for (const auto& [name, rows] : files_) {
+  ASSERT_EQ(files.size(), 11U);
+  for (const auto& [name, rows] : files) {
     SCOPED_TRACE(name);
     const auto file = read(name);
     ASSERT_TRUE(file) << to_string(file.error());

@@ -16,8 +16,9 @@ namespace {
 template <class T>
 Value dict_of(std::string_view name, T value) {
   Value dict = Dict{};
-  dict.as_dict()->items.push_back(
-      {Value(std::string(name)), Value(std::move(value))});
+  dict.as_dict()->items.emplace_back(
+      std::string(name),
+      Value(std::move(value)));
   return dict;
 }
 

@@ -54,7 +54,7 @@ class Extractor {
             const bool is_unnamed = !unnamed.empty() && name == unnamed;
             return child(
                 value,
-                path + (path.empty() ? "" : ".") + name,
+                format("{}{}{}", path, path.empty() ? "" : ".", name),
                 is_unnamed ? prefix : prefix + name + ".");
           }
           buffers += kind == MemberKind::kBuffer ? 1 : 0;
@@ -107,7 +107,7 @@ class Extractor {
     }
     for (auto& [name, class_name] : entries.unread) {
       unread.push_back(
-          {.name = path + (path.empty() ? "" : ".") + name,
+          {.name = format("{}{}{}", path, path.empty() ? "" : ".", name),
            .class_name = std::move(class_name)});
     }
   }

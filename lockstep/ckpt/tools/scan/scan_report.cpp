@@ -97,11 +97,14 @@ void ScanCollector::add_operators(std::uint64_t count) {
 bool ScanCollector::has_room_for(const std::string& name, const Place& place) {
   Status made = limits_.budget->make(
       sizeof(ScanFinding) + name.size() + place.record.size());
-  if (!made && !std::exchange(is_full_, true)) {
+  if (made) {
+    return true;
+  }
+  if (!std::exchange(is_full_, true)) {
     is_unreadable_ = true;
     report_.notes.push_back(std::move(made).error());
   }
-  return made.has_value();
+  return false;
 }
 
 // The first that there is no room for says so.
