@@ -7,6 +7,7 @@
 
 #include <string_view>
 
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
