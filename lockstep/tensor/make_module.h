@@ -275,8 +275,10 @@ class WrapperHolder : public torch::nn::ModuleHolder<Impl> {
   WrapperHolder(std::nullptr_t) : Holder(nullptr) {}
   // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
   WrapperHolder(std::shared_ptr<Impl> impl) : Holder(std::move(impl)) {}
-  explicit WrapperHolder(std::shared_ptr<M> module, const Options& options = {})
-      : Holder(std::make_shared<Impl>(std::move(module), options)) {}
+  explicit WrapperHolder(
+      const std::shared_ptr<M>& module,
+      const Options& options = {})
+      : Holder(std::make_shared<Impl>(module, options)) {}
   explicit WrapperHolder(
       const torch::nn::ModuleHolder<M>& module,
       const Options& options = {})
