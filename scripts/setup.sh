@@ -45,9 +45,13 @@ make_venv() {
   if python3 -c 'import ensurepip' 2>/dev/null; then
     python3 -m venv .venv
   else
-    python3 -m venv --without-pip .venv
     local wheel
-    wheel=$(ls "${LOCKSTEP_PREFIX:-}"/usr/share/python-wheels/pip-*.whl)
+    if ! wheel=$(ls "${LOCKSTEP_PREFIX:-}"/usr/share/python-wheels/pip-*.whl 2>/dev/null); then
+      echo "setup: $(command -v python3) cannot make an environment with pip: expected its" \
+        "module ensurepip. Hint: install python3-venv, or put another python3 first in PATH" >&2
+      exit 1
+    fi
+    python3 -m venv --without-pip .venv
     .venv/bin/python "$wheel/pip" install --quiet --no-index \
       --find-links "$(dirname "$wheel")" pip
   fi

@@ -56,7 +56,10 @@ class Search {
       const Child child = child_of(value, i);
       const std::string step = place_step(value, child);
       if (!step.empty() && is_front(path, step)) {
-        return below(*child.value, path, step.size());
+        // "<attributes>.a.b" may be 'b' below 'a', or 'a.b'.
+        if (auto found = below(*child.value, path, step.size())) {
+          return found;
+        }
       }
     }
     return is_module(value) && is_front(path, kStatePlace)

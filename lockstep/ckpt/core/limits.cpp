@@ -59,7 +59,8 @@ constexpr std::array kFixed{
         "made-per-byte",
         "bytes",
         "made of each byte of a file",
-        "a list of None, the densest there is, makes as many",
+        "values that are one byte in a pickle take 32 or more: of lists with "
+        "millions of them --max-made-bytes allows more",
         kMadePerByte},
     FixedLimit{
         "steps-per-byte",

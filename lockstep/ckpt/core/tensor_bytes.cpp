@@ -121,9 +121,24 @@ ByteSpan internal::element_bytes(
         "tensors() gives those of a file so that they do; for_each_block reads "
         "them in order");
   }
-  const ByteSpan bytes = tensor.storage->source->load().value().subspan(
-      static_cast<std::size_t>(tensor.offset) * dtype_info(tensor.dtype).size,
-      contiguous_bytes(tensor));
+  const std::uint64_t size = contiguous_bytes(tensor);
+  if (size == 0) {
+    return {}; // its view may begin behind the storage
+  }
+  const ByteSpan all = tensor.storage->source->load().value();
+  const auto begin =
+      static_cast<std::uint64_t>(tensor.offset) * dtype_info(tensor.dtype).size;
+  if (begin > all.size() || size > all.size() - begin) {
+    refuse(
+        ErrorCode::kCorrupt,
+        format(
+            "expected {} bytes from byte {} of the storage, it has {}",
+            size,
+            begin,
+            all.size()),
+        "");
+  }
+  const ByteSpan bytes = all.subspan(begin, size);
   if (std::bit_cast<std::uintptr_t>(bytes.data()) % alignment != 0) {
     refuse(
         ErrorCode::kInvalidArgument,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -21,6 +22,9 @@ class RowsSource final : public StorageSource {
 
   Result<ByteSpan> load() override {
     const std::scoped_lock lock(mutex_);
+    if (contiguous_bytes(tensor_) == 0) {
+      return ByteSpan(); // its view may begin behind the storage
+    }
     if (!bytes_) {
       LOCKSTEP_TRY(check_expansion(tensor_, max_expanded_bytes_));
       LOCKSTEP_ASSIGN(bytes_, is_plain() ? aligned() : gathered());
@@ -53,6 +57,7 @@ class RowsSource final : public StorageSource {
   }
 
   Result<ByteSpan> gathered() {
+    copy_.clear(); // what was read before an error
     copy_.reserve(contiguous_bytes(tensor_));
     LOCKSTEP_TRY(for_each_block(tensor_, [this](ByteSpan block) {
       copy_.insert(copy_.end(), block.begin(), block.end());
@@ -98,7 +103,8 @@ std::vector<NamedTensor> tensors_of(const Value& root, const Limits& limits) {
 
 std::vector<NamedTensor>
 tensors(const std::string& path, const LoadOptions& options, FileSystem& fs) {
-  return tensors_of(load(path, options, fs).value().root, options.limits);
+  const Checkpoint file = load(path, options, fs).value();
+  return tensors_of(file.root, counting(options.limits, file));
 }
 
 } // namespace lockstep::ckpt

@@ -291,7 +291,10 @@ read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits) {
             std::min(
                 limits.max_records,
                 end.directory_bytes / kStructBytes<CentralHeader>)),
-        end.directory_offset);
+        end.directory_offset,
+        "",
+        end.count > limits.max_records ? "Limits::max_records allows more"
+                                       : "");
   }
   const auto budget = budget_of(limits, source.size());
   LOCKSTEP_TRY(budget->read(end.directory_bytes));

@@ -36,7 +36,7 @@ struct RecoveredRecords {
 Result<std::optional<std::uint64_t>> find_zip_start(ByteSource& source);
 
 /// Where the file holds end records: one, or several if archives follow each
-/// other. The first 100,000. Units: bytes from the start. Errors: kIo.
+/// other. Units: bytes from the start. Errors: kIo.
 Result<std::vector<std::uint64_t>> find_end_records(
     ByteSource& source,
     const Limits& limits = {});

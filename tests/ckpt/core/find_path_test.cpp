@@ -59,6 +59,8 @@ TEST(FindPath, FindsNestedValues) {
 // What no key leads to has the names that lists give tensors there.
 TEST(FindPath, FindsWhatLiesInOtherPlaces) {
   Dict with_attributes;
+  with_attributes.attributes.emplace_back("a", 6);
+  with_attributes.attributes.emplace_back("a.b", 8);
   with_attributes.attributes.emplace_back("ema", 5);
   const Object call{
       .global = "m.make",
@@ -76,6 +78,7 @@ TEST(FindPath, FindsWhatLiesInOtherPlaces) {
   EXPECT_EQ(at(root, "set.<set>.0"), 3);
   EXPECT_EQ(at(root, "dict.<keys>.0.1"), 4);
   EXPECT_EQ(at(root, "attributes.<attributes>.ema"), 5);
+  EXPECT_EQ(at(root, "attributes.<attributes>.a.b"), 8);
   EXPECT_EQ(at(root, "net.<state>.training"), 1);
   EXPECT_EQ(at(root, "<args>"), 7);
   EXPECT_EQ(at(root, "set.<set>.1"), -1);

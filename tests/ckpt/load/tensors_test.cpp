@@ -142,6 +142,52 @@ TEST(Tensors, SayWhatCannotBeRead) {
       ErrorCode::kNotFound);
 }
 
+// PyTorch writes x[2:, 3:] of a [2, 3] so: nothing, from behind the end.
+TEST(Tensors, MayBeEmptyBehindTheirStorage) {
+  Tensor empty = tensor_of<float>(DType::kFloat32, {1, 2, 3, 4, 5, 6}, {2, 3});
+  empty.sizes = {0, 0};
+  empty.offset = 9;
+  EXPECT_TRUE(empty.span<float>().empty());
+  EXPECT_TRUE(tensors_of(dict_of("e", empty))[0].tensor.span<float>().empty());
+}
+
+TEST(Tensors, OfAStorageThatIsTooShortAreRefused) {
+  Tensor tensor = tensor_of<float>(DType::kFloat32, {1, 2}, {2});
+  tensor.offset = 1;
+  EXPECT_EQ(
+      error_of([&] { return tensor.span<float>(); }).code,
+      ErrorCode::kCorrupt);
+}
+
+// What was read before an error is not in front of the second try.
+TEST(Tensors, AreRightAfterAnErrorThatPasses) {
+  struct Failing final : StorageSource {
+    std::string bytes = std::string(4'000'000, '\0');
+    int views = 0;
+    Result<ByteSpan> load() override {
+      return as_byte_span(bytes);
+    }
+    Result<ByteSpan> view(
+        std::uint64_t offset,
+        std::uint64_t length,
+        std::vector<std::byte>& /*scratch*/) override {
+      if (++views == 2) {
+        return Error{.code = ErrorCode::kIo, .message = "try again"};
+      }
+      return as_byte_span(bytes).subspan(offset, length);
+    }
+  };
+  Tensor tensor = tensor_of<float>(DType::kFloat32, {0}, {1'000'000});
+  tensor.storage->nbytes = 4'000'000;
+  tensor.storage->source = std::make_shared<Failing>();
+  tensor.is_neg = true;
+  const auto all = tensors_of(dict_of("w", tensor));
+  EXPECT_EQ(
+      error_of([&] { return all[0].tensor.span<float>(); }).code,
+      ErrorCode::kIo);
+  EXPECT_EQ(all[0].tensor.span<float>().size(), 1'000'000);
+}
+
 TEST(Tensors, AreBoundedWhereAViewRepeatsItsBytes) {
   Tensor huge = tensor_of<float>(DType::kFloat32, {1}, {1});
   huge.sizes = {std::int64_t{1} << 34};

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/verify.h"
@@ -68,6 +69,19 @@ TEST_P(ValidFile, HasASummaryAndIsSound) {
   ASSERT_TRUE(report) << to_string(report.error());
   EXPECT_TRUE(report->is_sound());
   EXPECT_EQ(report->tensors, summary->tensors);
+}
+
+// What is read twice to be verified counts once.
+TEST_P(ValidFile, IsVerifiedWithLittleMoreThanItsLoadTakes) {
+  const auto file = load(GetParam());
+  ASSERT_TRUE(file);
+  const std::uint64_t made = file->budget->made();
+  const std::uint64_t by_size = kMadePerByte * file->budget->file_bytes();
+  Limits limits;
+  limits.max_made_bytes = made - std::min(made, by_size) + made / 4 + 4096;
+  const auto report = verify(GetParam(), {.limits = limits});
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_TRUE(report->is_sound());
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -289,7 +289,7 @@ class StreamScan {
 
   void follow(const Place& here, bool is_pickle) {
     followers_ += is_pickle ? 1 : 0;
-    if (followers_ <= kToldFollowers) {
+    if (!is_pickle || followers_ <= kToldFollowers) {
       note_follower(out_, here, source_, at_, is_pickle);
     } else if (followers_ == kToldFollowers + 1) {
       out_.add_warning(

@@ -346,6 +346,7 @@ Result<VerifyReport> judge_file(
     const Loader& load_with,
     LoadOptions options) {
   options.strict = false; // warnings go into the report
+  const auto given = options.limits.budget;
   if (source != nullptr) {
     options.limits = counting(options.limits, source->size());
   }
@@ -353,6 +354,7 @@ Result<VerifyReport> judge_file(
   unchecked.check_crc = false; // each record is checked once, by its reader
   auto file = load_with(unchecked);
   if (file && !format_of(*file).is_archive) {
+    options.limits.budget = given; // what is loaded again counts once
     LOCKSTEP_ASSIGN(const Checkpoint checked, load_with(options));
     return verify_storages(checked);
   }

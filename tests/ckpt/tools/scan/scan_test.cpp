@@ -308,6 +308,24 @@ TEST(Scan, ReadsManyPicklesInATarInTurn) {
   EXPECT_LT(source->bytes_read, kPickles * 600 + 10 * source->size());
 }
 
+// However many pickles were told of: np.load reads what follows them.
+TEST(Scan, SaysWhatFollowsManyPickles) {
+  for (const int pickles : {1, 99, 100, 101, 102, 150, 2000}) {
+    for (const std::string& after :
+         {std::string("\x93NUMPY\x01\0v\0", 10), std::string("garbage")}) {
+      std::string bytes;
+      for (int i = 0; i < pickles; ++i) {
+        bytes += "\x80\x02N.";
+      }
+      bytes += after;
+      const ScanReport report =
+          scan(make_source(as_byte_span(bytes)), "many.pkl");
+      EXPECT_EQ(report.verdict, Verdict::kUnreadable)
+          << pickles << " pickles, then " << after;
+    }
+  }
+}
+
 TEST(PickleScan, StopsAtNestingWithoutEnd) {
   std::string bytes = "\x80\x02N.";
   for (int i = 0; i < 12; ++i) {
