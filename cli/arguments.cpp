@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/usage_errors.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 
@@ -35,6 +36,10 @@ void add_file(CLI::App& app, std::string& file) {
   app.add_option("FILE", file, "checkpoint; - is standard input")->required();
 }
 
+void add_output(CLI::App& app, std::string& path, const std::string& help) {
+  app.add_option("OUT,-o,--output", path, help)->required();
+}
+
 Result<std::uint64_t> parse_bytes(const std::string& text) {
   if (text.empty()) {
     return std::uint64_t{0};
@@ -47,11 +52,9 @@ Result<std::uint64_t> parse_bytes(const std::string& text) {
   std::uint64_t bytes = 0;
   if (error != std::errc() || found == kUnits.end() || count == 0 ||
       __builtin_mul_overflow(count, found->bytes, &bytes)) {
-    return Error{
-        .code = ErrorCode::kInvalidArgument,
-        .op = "cli.args",
-        .message = format("'{}' is not a size", escape(text)),
-        .hint = "write it like 5GB or 512MiB"};
+    return usage_error(
+        format("'{}' is not a size", escape(text)),
+        "write it like 5GB or 512MiB");
   }
   return bytes;
 }

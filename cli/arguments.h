@@ -17,6 +17,12 @@ namespace lockstep::cli {
 /// The positional FILE, "-" for standard input.
 void add_file(CLI::App& app, std::string& file);
 
+/// The positional OUT, also as --output.
+void add_output(
+    CLI::App& app,
+    std::string& path,
+    const std::string& help = "file to write, also as -o OUT");
+
 /// "5GB" as bytes; 0 for no text. Errors: kInvalidArgument.
 Result<std::uint64_t> parse_bytes(const std::string& text);
 

@@ -101,10 +101,7 @@ Runner setup_average(CLI::App& app, const Common& common) {
   app.add_option("FILE", args->files, "checkpoints of one model, the last last")
       ->required();
   app.add_option("-o,--output", args->target.path, "file to write")->required();
-  app.add_option(
-      "--key",
-      args->key,
-      "entry that holds the weights; default: the usual names");
+  add_weights_key(app, args->key);
   add_target_flags(app, args->target);
   return [args, &common] { return run_average(*args, common); };
 }

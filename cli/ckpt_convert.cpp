@@ -17,7 +17,9 @@
 #include "cli/output.h"
 #include "cli/target.h"
 #include "cli/target_format.h"
+#include "cli/usage_errors.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/format_table.h"
@@ -40,14 +42,6 @@ struct ConvertArgs {
   bool all = false;
   bool namespaces = false;
 };
-
-Error bad_argument(std::string message, std::string hint = {}) {
-  return {
-      .code = ErrorCode::kInvalidArgument,
-      .op = "cli.args",
-      .message = std::move(message),
-      .hint = std::move(hint)};
-}
 
 bool has_shards(const ckpt::FormatWriter& writer) {
   return writer.index_path != nullptr;
@@ -74,24 +68,20 @@ Result<std::optional<ckpt::DType>> parse_dtype(const std::string& name) {
   }
   const auto dtype = ckpt::dtype_by_name(name);
   if (!dtype) {
-    return bad_argument(
+    return usage_error(
         format("unknown dtype '{}'", escape(name)),
         "PyTorch's names: float64, float32, float16, bfloat16");
   }
   return dtype;
 }
 
-Json changes_json(const std::vector<ckpt::TensorChange>& changes) {
-  Json rows = Json::array();
-  for (const ckpt::TensorChange& row : changes) {
-    rows.push(Json::object()
-                  .set("name", row.name)
-                  .set("from", row.from)
-                  .set("to", row.to)
-                  .set("from_bytes", row.from_bytes)
-                  .set("to_bytes", row.to_bytes));
-  }
-  return rows;
+Json change_json(const ckpt::TensorChange& row) {
+  return Json::object()
+      .set("name", row.name)
+      .set("from", row.from)
+      .set("to", row.to)
+      .set("from_bytes", row.from_bytes)
+      .set("to_bytes", row.to_bytes);
 }
 
 std::string changes_text(const std::vector<ckpt::TensorChange>& changes) {
@@ -158,7 +148,7 @@ Json convert_json(
     const Written& written) {
   Json json = Json::object();
   json.set("from_format", file.format)
-      .set("changed_tensors", changes_json(converted.changes))
+      .set("changed_tensors", Json::array(converted.changes, change_json))
       .set("overflowed", Json::array(ckpt::overflowed(converted)))
       .set("left_out", Json::array(left_out_names(chosen)))
       .set(
@@ -197,18 +187,15 @@ ckpt::SaveOptions save_options(
 
 // What the format has no place for is left out without --all, unless it lies
 // among the weights.
-Error with_flag(Error error, const ConvertArgs& args, const ckpt::Value& root) {
-  if (error.detail == "E_NOT_TENSOR" && args.all &&
+Result<Written> with_flag(
+    Result<Written> saved,
+    const ConvertArgs& args,
+    const ckpt::Value& root) {
+  if (!saved && saved.error().detail == "E_NOT_TENSOR" && args.all &&
       !ckpt::locate_weights(root).key.empty()) {
-    error.hint = "without --all only the weights are written";
+    saved.error().hint = "without --all only the weights are written";
   }
-  return error;
-}
-
-// An error without a path is one of reading.
-Error with_path(Error error, const Input& input) {
-  error.path = error.path.empty() ? input.name() : error.path;
-  return error;
+  return saved;
 }
 
 Result<ckpt::Checkpoint>
@@ -229,7 +216,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const auto dtype, parse_dtype(args.dtype));
   LOCKSTEP_ASSIGN(const std::uint64_t shard_bytes, parse_bytes(args.shard));
   if (shard_bytes != 0 && !has_shards(ckpt::format_to_write(to)->writer)) {
-    return bad_argument(format(
+    return usage_error(format(
         "--shard is for {}; expected that format, got {}",
         writers_that(has_shards),
         to));
@@ -237,11 +224,9 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(args.target, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, load_input(input, args, common));
-  auto choice = choose_values(file, to, args.all);
-  if (!choice) {
-    return with_path(std::move(choice).error(), input);
-  }
-  const Chosen& chosen = *choice;
+  LOCKSTEP_ASSIGN(
+      const Chosen chosen,
+      ckpt::in_file(choose_values(file, to, args.all), input.name()));
   LOCKSTEP_ASSIGN(
       const auto target,
       CheckedTarget::check(
@@ -263,13 +248,15 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .map_location = args.map_location,
            .clone_views = args.clone_views,
            .max_expanded_bytes = common.load.limits.max_expanded_bytes}));
-  auto saved = target.save(file, converted.root, save_options(args, file, to));
-  if (!saved) {
-    return with_path(
-        with_flag(std::move(saved).error(), args, file.root),
-        input);
-  }
-  const Written& written = *saved;
+  // An error without a path is one of reading.
+  LOCKSTEP_ASSIGN(
+      const Written written,
+      ckpt::in_file(
+          with_flag(
+              target.save(file, converted.root, save_options(args, file, to)),
+              args,
+              file.root),
+          input.name()));
   if (common.json) {
     print_result(
         kConvertSchema,
@@ -286,11 +273,7 @@ Runner setup_convert(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ConvertArgs>();
   app.add_option("IN", args->file, "checkpoint; - is standard input")
       ->required();
-  app.add_option(
-         "OUT,-o,--output",
-         args->target.path,
-         "file to write, also as -o OUT")
-      ->required();
+  add_output(app, args->target.path);
   app.add_option(
       "--to",
       args->to,

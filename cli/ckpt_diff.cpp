@@ -15,6 +15,7 @@
 #include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/usage_errors.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/inspect.h"
@@ -46,11 +47,9 @@ Result<ckpt::DiffOptions> options_of(
   for (const std::string& map : args.maps) {
     const std::size_t equals = map.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return Error{
-          .code = ErrorCode::kInvalidArgument,
-          .op = "cli.args",
-          .message = format("--map; expected 'FROM=TO', got '{}'", escape(map)),
-          .hint = "--map 'module.=' removes 'module.' from names"};
+      return usage_error(
+          format("--map; expected 'FROM=TO', got '{}'", escape(map)),
+          "--map 'module.=' removes 'module.' from names");
     }
     options.maps.emplace_back(map.substr(0, equals), map.substr(equals + 1));
   }
@@ -90,15 +89,11 @@ bool differs(const ckpt::DiffReport& report, const std::string& graph) {
 }
 
 Json diff_json(const ckpt::DiffReport& report, const std::string& graph) {
-  Json rows = Json::array();
-  for (const DiffRow& row : report.rows) {
-    rows.push(row_json(row));
-  }
   Json json = Json::object();
   json.set("equal", !differs(report, graph))
       .set("compared", report.compared)
       .set("same", report.equal)
-      .set("differences", std::move(rows))
+      .set("differences", Json::array(report.rows, row_json))
       .set("map_hint", report.map_hint);
   if (!report.unread.empty()) {
     json.set("not_compared", Json::array(report.unread));

@@ -15,6 +15,7 @@
 #include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/budget.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
@@ -37,17 +38,13 @@ struct Digested {
   std::vector<std::string> warnings = {};
 };
 
-Json digest_rows_json(const std::vector<ckpt::DigestRow>& rows) {
-  Json array = Json::array();
-  for (const ckpt::DigestRow& row : rows) {
-    array.push(Json::object()
-                   .set("name", row.name)
-                   .set("type", row.type)
-                   .set("shape", row.shape)
-                   .set("sha256", row.sha256)
-                   .set("bytes", row.bytes));
-  }
-  return array;
+Json digest_row_json(const ckpt::DigestRow& row) {
+  return Json::object()
+      .set("name", row.name)
+      .set("type", row.type)
+      .set("shape", row.shape)
+      .set("sha256", row.sha256)
+      .set("bytes", row.bytes);
 }
 
 Json digest_json(const Digested& file, bool lines) {
@@ -58,7 +55,7 @@ Json digest_json(const Digested& file, bool lines) {
                   .set("short", digest.substr(0, kShortDigits))
                   .set("tensors", rows.size());
   if (lines) {
-    json.set("lines", digest_rows_json(rows));
+    json.set("lines", Json::array(rows, digest_row_json));
   }
   return with_warnings(std::move(json), file.warnings);
 }
@@ -84,11 +81,11 @@ Result<Digested> digest_file(
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   const ckpt::Value root =
       args.weights ? ckpt::locate_weights(file.root).value : file.root;
-  auto rows = ckpt::digest_rows(root, ckpt::counting(common.load.limits, file));
-  if (!rows) {
-    rows.error().path = input.name();
-    return std::move(rows).error();
-  }
+  LOCKSTEP_ASSIGN(
+      auto rows,
+      ckpt::in_file(
+          ckpt::digest_rows(root, ckpt::counting(common.load.limits, file)),
+          input.name()));
   std::vector<std::string> warnings = warning_lines(file, front);
   LOCKSTEP_ASSIGN(const auto beside, ckpt::tensors_beside_state(root));
   if (!beside.empty()) {
@@ -98,7 +95,7 @@ Result<Digested> digest_file(
         counted(beside.size(), "tensor"),
         some_names(beside)));
   }
-  return Digested{.rows = *std::move(rows), .warnings = std::move(warnings)};
+  return Digested{.rows = std::move(rows), .warnings = std::move(warnings)};
 }
 
 Result<int> digest_one(

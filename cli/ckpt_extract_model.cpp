@@ -14,6 +14,7 @@
 #include "cli/target.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/model.h"
 
 namespace lockstep::cli {
@@ -34,6 +35,10 @@ void map_location(const ckpt::Checkpoint& file, const std::string& location) {
   }
 }
 
+Json unread_row(const ckpt::UnreadModule& child) {
+  return Json::object().set("name", child.name).set("class", child.class_name);
+}
+
 Json extract_model_json(
     const ExtractModelArgs& args,
     const ckpt::ExtractedModel& model,
@@ -48,13 +53,8 @@ Json extract_model_json(
       .set("unwrapped", args.options.unwrap)
       .set("parameters", model.parameters)
       .set("buffers", model.buffers)
-      .set("left_out", model.left_out.size());
-  Json unread = Json::array();
-  for (const ckpt::UnreadModule& child : model.unread) {
-    unread.push(
-        Json::object().set("name", child.name).set("class", child.class_name));
-  }
-  json.set("unread", std::move(unread));
+      .set("left_out", model.left_out.size())
+      .set("unread", Json::array(model.unread, unread_row));
   set_written(json, written);
   return json;
 }
@@ -124,24 +124,22 @@ Result<int> run_extract_model(
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   warn_of_left_out(file);
-  auto model = ckpt::extract_model(file, args.options);
-  if (!model) {
-    model.error().path = input.name();
-    return std::move(model).error();
-  }
+  LOCKSTEP_ASSIGN(
+      const ckpt::ExtractedModel model,
+      ckpt::in_file(ckpt::extract_model(file, args.options), input.name()));
   if (!args.map_location.empty()) {
     map_location(file, args.map_location);
   }
-  LOCKSTEP_ASSIGN(const Written written, target.save(file, model->state_dict));
+  LOCKSTEP_ASSIGN(const Written written, target.save(file, model.state_dict));
   if (common.json) {
     print_result(
         "lockstep.ckpt.extract-model/1",
-        extract_model_json(args, *model, written));
+        extract_model_json(args, model, written));
   } else {
-    print(result_text(args, *model, written));
+    print(result_text(args, model, written));
   }
   const bool is_whole =
-      model->unread.empty() && model->parameters + model->buffers != 0;
+      model.unread.empty() && model.parameters + model.buffers != 0;
   return is_whole ? 0 : 1;
 }
 
@@ -150,11 +148,10 @@ Result<int> run_extract_model(
 Runner setup_extract_model(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ExtractModelArgs>();
   add_file(app, args->file);
-  app.add_option(
-         "OUT,-o,--output",
-         args->target.path,
-         "where the state_dict goes, also as -o OUT")
-      ->required();
+  add_output(
+      app,
+      args->target.path,
+      "where the state_dict goes, also as -o OUT");
   app.add_flag(
       "--unwrap",
       args->options.unwrap,

@@ -14,28 +14,27 @@
 namespace lockstep::cli {
 namespace {
 
-Json limits_json(const ckpt::Limits& limits) {
-  Json rows = Json::array();
-  for (const ckpt::LimitInfo& row : ckpt::limit_table()) {
-    rows.push(Json::object()
-                  .set("name", row.name)
-                  .set("flag", format("--{}", row.name))
-                  .set("value", limits.*row.member)
-                  .set("unit", row.unit)
-                  .set("help", row.help));
-  }
-  Json fixed = Json::array();
-  for (const ckpt::FixedLimit& row : ckpt::fixed_limits()) {
-    fixed.push(Json::object()
-                   .set("name", row.name)
-                   .set("value", row.value)
-                   .set("unit", row.unit)
-                   .set("help", row.help)
-                   .set("reason", row.reason));
-  }
+Json fixed_row(const ckpt::FixedLimit& row) {
   return Json::object()
-      .set("limits", std::move(rows))
-      .set("fixed", std::move(fixed));
+      .set("name", row.name)
+      .set("value", row.value)
+      .set("unit", row.unit)
+      .set("help", row.help)
+      .set("reason", row.reason);
+}
+
+Json limits_json(const ckpt::Limits& limits) {
+  const auto limit_row = [&limits](const ckpt::LimitInfo& row) {
+    return Json::object()
+        .set("name", row.name)
+        .set("flag", format("--{}", row.name))
+        .set("value", limits.*row.member)
+        .set("unit", row.unit)
+        .set("help", row.help);
+  };
+  return Json::object()
+      .set("limits", Json::array(ckpt::limit_table(), limit_row))
+      .set("fixed", Json::array(ckpt::fixed_limits(), fixed_row));
 }
 
 std::string limit_table(const ckpt::Limits& limits) {

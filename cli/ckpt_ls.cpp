@@ -21,14 +21,10 @@ namespace {
 constexpr std::size_t kShownName = 200;
 constexpr std::size_t kShownLocation = 20;
 
-Json tensors_json(const std::vector<ckpt::ListRow>& rows) {
-  Json array = Json::array();
-  for (const ckpt::ListRow& row : rows) {
-    Json json = ckpt::tensor_json(row.tensor);
-    json.set("name", row.name).set("bytes", row.bytes);
-    array.push(std::move(json));
-  }
-  return Json::object().set("tensors", std::move(array));
+Json tensor_row(const ckpt::ListRow& row) {
+  Json json = ckpt::tensor_json(row.tensor);
+  json.set("name", row.name).set("bytes", row.bytes);
+  return json;
 }
 
 using Cells = std::vector<std::string>;
@@ -46,7 +42,7 @@ Cells cells_of(const ckpt::ListRow& row, const TableStyle& style) {
       format("{:<8}", ckpt::dtype_info(tensor.dtype).name) + " ",
       ckpt::shape_text(tensor) + " "};
   if (style.is_long) {
-    cells.push_back(stride_text(tensor) + " ");
+    cells.push_back(ckpt::shape_text({.sizes = tensor.strides}) + " ");
     cells.push_back(human_bytes(row.bytes) + " ");
   }
   cells.push_back(padded(storage_text(style.format, tensor), 9));
@@ -96,14 +92,6 @@ std::vector<ckpt::TreeRow> folded(
   return groups;
 }
 
-Json groups_json(const std::vector<ckpt::TreeRow>& groups) {
-  Json array = Json::array();
-  for (const ckpt::TreeRow& row : groups) {
-    array.push(group_json(row));
-  }
-  return Json::object().set("groups", std::move(array));
-}
-
 std::string groups_text(const std::vector<ckpt::TreeRow>& groups) {
   int width = 0;
   for (const ckpt::TreeRow& row : groups) {
@@ -129,19 +117,22 @@ Result<int> run_ls(const ListArgs& args, const Common& common) {
     print_list(file, row_names(rows));
     return 0;
   }
-  if (args.depth == 0) {
-    common.json
-        ? print_result(
-              kLsSchema,
-              with_warnings(tensors_json(rows), warning_lines(file)))
-        : print_list(file, table_text(rows, {file.format, args.is_long}));
+  const bool is_folded = args.depth != 0;
+  const auto groups =
+      is_folded ? folded(rows, args.depth) : std::vector<ckpt::TreeRow>();
+  if (common.json) {
+    Json json = Json::object();
+    is_folded ? json.set("groups", Json::array(groups, group_json))
+              : json.set("tensors", Json::array(rows, tensor_row));
+    print_result(
+        kLsSchema,
+        with_warnings(std::move(json), warning_lines(file)));
     return 0;
   }
-  const auto groups = folded(rows, args.depth);
-  common.json ? print_result(
-                    kLsSchema,
-                    with_warnings(groups_json(groups), warning_lines(file)))
-              : print_list(file, groups_text(groups));
+  print_list(
+      file,
+      is_folded ? groups_text(groups)
+                : table_text(rows, {file.format, args.is_long}));
   return 0;
 }
 

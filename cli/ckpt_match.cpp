@@ -17,6 +17,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/match.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
@@ -44,15 +46,6 @@ struct Plan {
     return match.is_complete() && apart.empty();
   }
 };
-
-std::string sizes_text(const std::vector<std::int64_t>& sizes) {
-  std::vector<std::string> parts;
-  parts.reserve(sizes.size());
-  for (const std::int64_t size : sizes) {
-    parts.push_back(std::to_string(size));
-  }
-  return format("[{}]", join(parts, ", "));
-}
 
 Result<std::vector<std::string>> tensors_apart(const ckpt::Value& weights) {
   const ckpt::Dict* dict = weights.as_dict();
@@ -89,16 +82,15 @@ Result<Plan> make_plan(const ckpt::Value& file, const ckpt::Value& model) {
 }
 
 Json plan_json(const Plan& plan) {
-  Json pairs = Json::array();
-  for (const ckpt::PositionPair& pair : plan.match.pairs) {
+  const auto pair_row = [&plan](const ckpt::PositionPair& pair) {
     const ckpt::NamedShape& from = plan.file[pair.from];
-    pairs.push(Json::object()
-                   .set("from", from.name)
-                   .set("to", plan.model[pair.to].name)
-                   .set("shape", Json::array(from.sizes)));
-  }
+    return Json::object()
+        .set("from", from.name)
+        .set("to", plan.model[pair.to].name)
+        .set("shape", Json::array(from.sizes));
+  };
   return Json::object()
-      .set("pairs", std::move(pairs))
+      .set("pairs", Json::array(plan.match.pairs, pair_row))
       .set("missing_keys", Json::array(plan.match.missing_keys))
       .set("unexpected_keys", Json::array(plan.match.unexpected_keys))
       .set("apart", Json::array(plan.apart));
@@ -130,7 +122,11 @@ std::string plan_text(const Plan& plan) {
     std::string right = escape(plan.model[pair.to].name, kNameBytes);
     left.resize(std::max(from_width, left.size()), ' ');
     right.resize(std::max(to_width, right.size()), ' ');
-    text += format("{} -> {}  {}\n", left, right, sizes_text(from.sizes));
+    text += format(
+        "{} -> {}  {}\n",
+        left,
+        right,
+        ckpt::shape_text({.sizes = from.sizes}));
   }
   text += ckpt::leftovers_text(plan.match);
   return text + (plan.apart.empty() ? "" : apart_text(plan) + "\n");

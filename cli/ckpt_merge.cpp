@@ -8,6 +8,7 @@
 #include "cli/edit_command.h"
 #include "cli/file_warnings.h"
 #include "cli/input.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/edit.h"
 
 namespace lockstep::cli {
@@ -31,10 +32,8 @@ Result<int> run_merge(const MergeArgs& args, const Common& common) {
        .result = "the weights of both files",
        .others = {args.second},
        .edit = [&](const ckpt::Checkpoint& first) -> Result<ckpt::Edited> {
-         if (auto weights = ckpt::weights_to_edit(second.root); !weights) {
-           weights.error().path = input.name();
-           return std::move(weights).error();
-         }
+         LOCKSTEP_TRY(
+             ckpt::in_file(ckpt::weights_to_edit(second.root), input.name()));
          ckpt::MergeOptions options = args.options;
          // A program has no place for more.
          options.weights_only =
@@ -51,11 +50,7 @@ Runner setup_merge(CLI::App& app, const Common& common) {
   auto args = std::make_shared<MergeArgs>();
   app.add_option("A", args->edit.file, "first checkpoint")->required();
   app.add_option("B", args->second, "second checkpoint")->required();
-  app.add_option(
-         "OUT,-o,--output",
-         args->edit.target.path,
-         "file to write, also as -o OUT")
-      ->required();
+  add_output(app, args->edit.target.path);
   add_namespace_flag(app, args->edit.namespaces);
   add_target_flags(app, args->edit.target);
   app.add_flag(

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/target.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/walk.h"
@@ -47,12 +48,9 @@ std::string optim_text(const ckpt::OptimState& state, const Written& written) {
       state.algorithm,
       counted(state.parameters, "parameter"),
       with_commas(state.states));
-  std::vector<std::string> names;
-  names.reserve(state.dropped.size());
-  for (const std::string& name : state.dropped) {
-    names.push_back(escape(name));
-  }
-  text += names.empty() ? "" : "left out: " + join(names, ", ") + "\n";
+  text += state.dropped.empty()
+              ? ""
+              : "left out: " + names_text(state.dropped) + "\n";
   return text + wrote_text(written);
 }
 
@@ -91,19 +89,17 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   warn_of_left_out(file);
-  auto state = convert(args, file.root);
-  if (!state) {
-    state.error().path = input.name();
-    return std::move(state).error();
-  }
-  LOCKSTEP_ASSIGN(const Written written, target.save(file, state->root));
+  LOCKSTEP_ASSIGN(
+      const ckpt::OptimState state,
+      ckpt::in_file(convert(args, file.root), input.name()));
+  LOCKSTEP_ASSIGN(const Written written, target.save(file, state.root));
   if (common.json) {
     print_result(
         "lockstep.ckpt.optim/1",
-        with_warnings(optim_json(args, *state, written), state->notes));
+        with_warnings(optim_json(args, state, written), state.notes));
   } else {
-    print_warnings(state->notes);
-    print(optim_text(*state, written));
+    print_warnings(state.notes);
+    print(optim_text(state, written));
   }
   return 0;
 }
@@ -113,11 +109,7 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
 Runner setup_optim(CLI::App& app, const Common& common) {
   auto args = std::make_shared<OptimArgs>();
   add_file(app, args->file);
-  app.add_option(
-         "OUT,-o,--output",
-         args->target.path,
-         "file to write, also as -o OUT")
-      ->required();
+  add_output(app, args->target.path);
   app.add_option("--to", args->to, "side that will load it")
       ->required()
       ->check(CLI::IsMember({"cpp", "python"}));

@@ -38,10 +38,7 @@ Runner setup_rename(CLI::App& app, const Common& common) {
   add_edit(app, args->edit, /*takes_more=*/true);
   app.add_option("RULE", args->rule, "s/REGEX/REPLACEMENT/, g for all matches")
       ->required();
-  app.add_option(
-      "--key",
-      args->weights_key,
-      "entry that holds the weights; default: the usual names");
+  add_weights_key(app, args->weights_key);
   return [args, &common] { return run_rename(*args, common); };
 }
 

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/target.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/inspect.h"
 
 namespace lockstep::cli {
@@ -22,28 +23,16 @@ struct RepairArgs {
   Target target = {};
 };
 
-Json lost_json(const std::vector<ckpt::LostPart>& lost) {
-  Json rows = Json::array();
-  for (const ckpt::LostPart& row : lost) {
-    rows.push(Json::object().set("name", row.name).set("reason", row.reason));
-  }
-  return rows;
-}
-
-Json warnings_json(const std::vector<ckpt::Warning>& warnings) {
-  Json rows = Json::array();
-  for (const ckpt::Warning& warning : warnings) {
-    rows.push(to_string(warning));
-  }
-  return rows;
+Json lost_row(const ckpt::LostPart& row) {
+  return Json::object().set("name", row.name).set("reason", row.reason);
 }
 
 Json salvage_json(const ckpt::SalvageReport& report, const Written& written) {
   Json json = Json::object();
   json.set("rescued", report.rescued)
-      .set("lost", lost_json(report.lost))
-      .set("lost_records", lost_json(report.lost_records))
-      .set("warnings", warnings_json(report.warnings))
+      .set("lost", Json::array(report.lost, lost_row))
+      .set("lost_records", Json::array(report.lost_records, lost_row))
+      .set("warnings", Json::array(report.warnings, ckpt::to_string))
       .set("foreign_bytes", report.foreign_bytes)
       .set("without_directory", report.is_without_directory)
       .set("flat", report.is_flat);
@@ -117,23 +106,23 @@ Result<int> run_repair(const RepairArgs& args, const Common& common) {
   }
   ckpt::LoadOptions options = common.load;
   options.strict = false;
-  auto report = ckpt::salvage(
-      input.source(),
-      args.target.dry_run ? "" : args.target.path,
-      options,
-      target.save_options());
-  if (!report) {
-    Error error = std::move(report).error();
-    error.path = error.path.empty() ? input.name() : error.path;
-    return error;
-  }
-  LOCKSTEP_ASSIGN(const Written written, target.written(report->rescued));
+  LOCKSTEP_ASSIGN(
+      const ckpt::SalvageReport report,
+      ckpt::in_file(
+          ckpt::salvage(
+              input.source(),
+              args.target.path,
+              options,
+              target.save_options(),
+              target.fs()),
+          input.name()));
+  LOCKSTEP_ASSIGN(const Written written, target.written(report.rescued));
   if (common.json) {
-    print_result("lockstep.ckpt.repair/1", salvage_json(*report, written));
+    print_result("lockstep.ckpt.repair/1", salvage_json(report, written));
   } else {
-    print(salvage_text(*report, written));
+    print(salvage_text(report, written));
   }
-  return report->lost.empty() && report->lost_records.empty() ? 0 : 1;
+  return report.lost.empty() && report.lost_records.empty() ? 0 : 1;
 }
 
 } // namespace
@@ -141,11 +130,7 @@ Result<int> run_repair(const RepairArgs& args, const Common& common) {
 Runner setup_repair(CLI::App& app, const Common& common) {
   auto args = std::make_shared<RepairArgs>();
   add_file(app, args->file);
-  app.add_option(
-         "OUT,-o,--output",
-         args->target.path,
-         "file to write, also as -o OUT")
-      ->required();
+  add_output(app, args->target.path);
   add_target_flags(app, args->target);
   return [args, &common] { return run_repair(*args, common); };
 }

@@ -37,19 +37,15 @@ Json finding_json(const ckpt::ScanFinding& finding) {
       .set("count", finding.count);
 }
 
+Json note_json(const Error& note) {
+  return Json::object()
+      .set("code", note.detail)
+      .set("message", note.message)
+      .set("record", note.record)
+      .set("offset", note.offset ? Json(*note.offset) : Json());
+}
+
 Json scan_json(const ScanReport& report) {
-  Json findings = Json::array();
-  for (const ckpt::ScanFinding& finding : report.findings) {
-    findings.push(finding_json(finding));
-  }
-  Json notes = Json::array();
-  for (const Error& note : report.notes) {
-    notes.push(Json::object()
-                   .set("code", note.detail)
-                   .set("message", note.message)
-                   .set("record", note.record)
-                   .set("offset", note.offset ? Json(*note.offset) : Json()));
-  }
   return Json::object()
       .set("path", report.path)
       .set("format", report.format)
@@ -61,18 +57,14 @@ Json scan_json(const ScanReport& report) {
           report.script_classes ? Json(*report.script_classes) : Json())
       .set("code", report.script_classes ? Json("not judged") : Json())
       .set("operators", report.operators ? Json(*report.operators) : Json())
-      .set("findings", std::move(findings))
-      .set("notes", std::move(notes));
+      .set("findings", Json::array(report.findings, finding_json))
+      .set("notes", Json::array(report.notes, note_json));
 }
 
 Json reports_json(const std::vector<ScanReport>& reports) {
-  Json files = Json::array();
-  for (const ScanReport& report : reports) {
-    files.push(scan_json(report));
-  }
   return Json::object()
       .set("verdict", ckpt::verdict_name(ckpt::worst(reports)))
-      .set("files", std::move(files));
+      .set("files", Json::array(reports, scan_json));
 }
 
 std::string place_text(const std::string& record, std::uint64_t offset) {

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/tensor_export.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/walk.h"
@@ -49,10 +50,6 @@ std::string short_number(const std::optional<double>& number) {
 Json tensor_stats_json(
     const ckpt::Tensor& tensor,
     const ckpt::TensorStats& stats) {
-  Json head = Json::array();
-  for (const std::string& element : stats.head) {
-    head.push(element_json(element));
-  }
   Json json = ckpt::tensor_json(tensor);
   json.set("elements", stats.elements)
       .set("min", number_json(stats.min))
@@ -60,7 +57,7 @@ Json tensor_stats_json(
       .set("mean", number_json(stats.mean))
       .set("nan", stats.nan_count)
       .set("inf", stats.inf_count)
-      .set("head", std::move(head));
+      .set("head", Json::array(stats.head, element_json));
   return json;
 }
 
@@ -97,9 +94,13 @@ struct NamedStats {
   ckpt::TensorStats stats = {};
 };
 
-Error of_tensor(Error error, const std::string& name) {
-  error.message = format("tensor '{}': {}", escape(name), error.message);
-  return error;
+Result<ckpt::TensorStats> stats_of(
+    const ckpt::Tensor& tensor,
+    std::uint64_t head,
+    const std::string& name) {
+  return ckpt::about(
+      ckpt::tensor_stats(tensor, head),
+      format("tensor '{}'", escape(name)));
 }
 
 // Numbers of every tensor below a value.
@@ -112,12 +113,12 @@ Result<std::vector<NamedStats>> all_stats(const ckpt::Value& root) {
         if (!first || !ckpt::has_bytes(tensor)) {
           return;
         }
-        auto stats = ckpt::tensor_stats(tensor, 0);
+        auto stats = stats_of(tensor, 0, name);
         if (stats) {
           rows.push_back(
               {.name = name, .tensor = tensor, .stats = *std::move(stats)});
         } else {
-          first = of_tensor(std::move(stats).error(), name);
+          first = std::move(stats).error();
         }
       }));
   LOCKSTEP_TRY(std::move(first));
@@ -158,12 +159,11 @@ Result<int> show_stats(const ckpt::Value& value, const Common& common) {
     print(stats_table(rows));
     return 0;
   }
-  Json array = Json::array();
-  for (const NamedStats& row : rows) {
+  Json array = Json::array(rows, [](const NamedStats& row) {
     Json json = tensor_stats_json(row.tensor, row.stats);
     json.set("name", row.name);
-    array.push(std::move(json));
-  }
+    return json;
+  });
   print_result(kShowSchema, Json::object().set("tensors", std::move(array)));
   return 0;
 }
@@ -173,16 +173,13 @@ Result<int> show_tensor(
     const ckpt::Tensor& tensor,
     const ShowArgs& args,
     const Common& common) {
-  auto stats = ckpt::tensor_stats(tensor, args.head);
-  if (!stats) {
-    return of_tensor(std::move(stats).error(), args.key);
-  }
+  LOCKSTEP_ASSIGN(const auto stats, stats_of(tensor, args.head, args.key));
   if (common.json) {
     print_result(
         kShowSchema,
-        Json::object().set("tensor", tensor_stats_json(tensor, *stats)));
+        Json::object().set("tensor", tensor_stats_json(tensor, stats)));
   } else {
-    print(stats_text(file.format, tensor, *stats));
+    print(stats_text(file.format, tensor, stats));
   }
   return 0;
 }
@@ -246,13 +243,10 @@ Result<int> run_show(const ShowArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   // Beside JSON, too: that is the value alone.
   print_warnings(warning_lines(file));
-  auto value = find(file.root, args.key);
-  auto status = value ? show(file, *value, args, common)
-                      : Result<int>(std::move(value).error());
-  if (!status && status.error().path.empty()) {
-    status.error().path = input.name();
-  }
-  return status;
+  LOCKSTEP_ASSIGN(
+      const ckpt::Value value,
+      ckpt::in_file(find(file.root, args.key), input.name()));
+  return ckpt::in_file(show(file, value, args, common), input.name());
 }
 
 } // namespace

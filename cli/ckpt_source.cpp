@@ -24,8 +24,7 @@ struct SourceArgs {
 };
 
 Json sources_json(const std::vector<ckpt::ClassSource>& sources, bool list) {
-  Json array = Json::array();
-  for (const ckpt::ClassSource& source : sources) {
+  const auto row_of = [list](const ckpt::ClassSource& source) {
     Json row = Json::object();
     row.set("name", source.name)
         .set("file", source.file)
@@ -33,9 +32,9 @@ Json sources_json(const std::vector<ckpt::ClassSource>& sources, bool list) {
     if (!list) {
       row.set("text", source.text);
     }
-    array.push(std::move(row));
-  }
-  return Json::object().set("sources", std::move(array));
+    return row;
+  };
+  return Json::object().set("sources", Json::array(sources, row_of));
 }
 
 // Everything but line feeds and tabs is made safe for a terminal.

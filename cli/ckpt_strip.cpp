@@ -30,10 +30,7 @@ Runner setup_strip(CLI::App& app, const Common& common) {
       "--prefix",
       args->options.prefix,
       "prefix to remove; default: 'module.' or '_orig_mod.'");
-  app.add_option(
-      "--key",
-      args->options.weights_key,
-      "entry that holds the weights; default: the usual names");
+  add_weights_key(app, args->options.weights_key);
   app.add_flag(
       "--partial",
       args->options.partial,
@@ -57,10 +54,7 @@ Runner setup_prefix(CLI::App& app, const Common& common) {
          args->options.prefix,
          "prefix to put in front of every key")
       ->capture_default_str();
-  app.add_option(
-      "--key",
-      args->options.weights_key,
-      "entry that holds the weights; default: the usual names");
+  add_weights_key(app, args->options.weights_key);
   return [args, &common] {
     return run_edit(
         args->edit,

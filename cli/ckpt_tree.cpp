@@ -63,16 +63,12 @@ std::string tree_rows_text(
   return text;
 }
 
-Json tree_rows_json(const std::vector<ckpt::TreeRow>& rows) {
-  Json array = Json::array();
-  for (const ckpt::TreeRow& row : rows) {
-    Json json = group_json(row);
-    json.set("label", row.label)
-        .set("level", row.level)
-        .set("tensor", is_leaf(row) ? ckpt::tensor_json(*row.tensor) : Json());
-    array.push(std::move(json));
-  }
-  return Json::object().set("rows", std::move(array));
+Json tree_row_json(const ckpt::TreeRow& row) {
+  Json json = group_json(row);
+  json.set("label", row.label)
+      .set("level", row.level)
+      .set("tensor", is_leaf(row) ? ckpt::tensor_json(*row.tensor) : Json());
+  return json;
 }
 
 Result<int> run_tree(const ListArgs& args, const Common& common) {
@@ -83,7 +79,9 @@ Result<int> run_tree(const ListArgs& args, const Common& common) {
   if (common.json) {
     print_result(
         "lockstep.ckpt.tree/1",
-        with_warnings(tree_rows_json(rows), warning_lines(file)));
+        with_warnings(
+            Json::object().set("rows", Json::array(rows, tree_row_json)),
+            warning_lines(file)));
   } else {
     print_list(file, tree_rows_text(rows, file.format, args.is_long));
   }

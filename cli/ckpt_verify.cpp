@@ -17,6 +17,7 @@
 #include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/budget.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
 
@@ -28,16 +29,12 @@ struct VerifyArgs {
   bool deep = false;
 };
 
-Json findings_json(const std::vector<ckpt::Finding>& findings) {
-  Json array = Json::array();
-  for (const ckpt::Finding& finding : findings) {
-    array.push(Json::object()
-                   .set("code", finding.detail)
-                   .set("message", finding.message)
-                   .set("record", finding.record)
-                   .set("tensors", Json::array(finding.tensors)));
-  }
-  return array;
+Json verify_finding_json(const ckpt::Finding& finding) {
+  return Json::object()
+      .set("code", finding.detail)
+      .set("message", finding.message)
+      .set("record", finding.record)
+      .set("tensors", Json::array(finding.tensors));
 }
 
 Json verify_json(const ckpt::VerifyReport& report) {
@@ -45,8 +42,8 @@ Json verify_json(const ckpt::VerifyReport& report) {
       .set("records", report.records)
       .set("tensors", report.tensors)
       .set("checked_bytes", report.checked_bytes)
-      .set("errors", findings_json(report.errors))
-      .set("warnings", findings_json(report.warnings));
+      .set("errors", Json::array(report.errors, verify_finding_json))
+      .set("warnings", Json::array(report.warnings, verify_finding_json));
 }
 
 constexpr std::string_view kLimit = "E_LIMIT";
@@ -128,18 +125,18 @@ Error not_sound(const ckpt::VerifyReport& report, const std::string& path) {
       .detail = first.detail};
 }
 
+Json not_finite_json(const ckpt::NotFinite& row) {
+  return Json::object()
+      .set("name", row.name)
+      .set("nan", row.nan_count)
+      .set("inf", row.inf_count);
+}
+
 Json deep_json(const ckpt::DeepCheck& deep) {
-  Json rows = Json::array();
-  for (const ckpt::NotFinite& row : deep.not_finite) {
-    rows.push(Json::object()
-                  .set("name", row.name)
-                  .set("nan", row.nan_count)
-                  .set("inf", row.inf_count));
-  }
   return Json::object()
       .set("digest", deep.digest)
       .set("elements", deep.elements)
-      .set("not_finite", std::move(rows));
+      .set("not_finite", Json::array(deep.not_finite, not_finite_json));
 }
 
 std::string deep_text(const ckpt::DeepCheck& deep) {
@@ -160,12 +157,9 @@ Result<ckpt::DeepCheck> check_deep(const Input& input, const Common& common) {
   options.strict = false;
   options.check_crc = false; // was compared before
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
-  auto deep =
-      ckpt::check_elements(file.root, ckpt::counting(options.limits, file));
-  if (!deep) {
-    deep.error().path = input.name();
-  }
-  return deep;
+  return ckpt::in_file(
+      ckpt::check_elements(file.root, ckpt::counting(options.limits, file)),
+      input.name());
 }
 
 /// What was found in one file.

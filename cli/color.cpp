@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "cli/usage_errors.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {
@@ -31,12 +32,9 @@ Result<bool> wants_color(std::string_view mode) {
   if (mode == "auto") {
     return is_colorful_terminal();
   }
-  return Error{
-      .code = ErrorCode::kInvalidArgument,
-      .op = "cli.args",
-      .message = format(
-          "--color; expected auto, always or never, got '{}'",
-          escape(mode))};
+  return usage_error(format(
+      "--color; expected auto, always or never, got '{}'",
+      escape(mode)));
 }
 
 std::string paint(std::string_view text, Tone tone, bool is_on) {

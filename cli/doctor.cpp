@@ -91,18 +91,18 @@ std::string doctor_text(const Findings& findings, bool color) {
   return text + "\n" + doctor_summary(findings);
 }
 
-Json doctor_json(const Findings& findings) {
-  Json rows = Json::array();
-  for (const Finding& finding : findings) {
-    rows.push(Json::object()
-                  .set("group", finding.group)
-                  .set("name", finding.name)
-                  .set("value", finding.value)
-                  .set("health", health_name(finding.health))
-                  .set("remedy", finding.remedy));
-  }
+Json doctor_finding_json(const Finding& finding) {
   return Json::object()
-      .set("findings", std::move(rows))
+      .set("group", finding.group)
+      .set("name", finding.name)
+      .set("value", finding.value)
+      .set("health", health_name(finding.health))
+      .set("remedy", finding.remedy);
+}
+
+Json doctor_json(const Findings& findings) {
+  return Json::object()
+      .set("findings", Json::array(findings, doctor_finding_json))
       .set("problems", health_count(findings, Health::kProblem))
       .set("warnings", health_count(findings, Health::kWarning));
 }

@@ -197,7 +197,8 @@ Findings examine_torch(const DoctorPlaces& places) {
          .health = Health::kNote,
          .remedy =
              "checkpoints are all that this installation knows; to train, "
-             "'pip install lockstep-torch' or build Lockstep with LibTorch"}};
+             "install the wheel lockstep-torch (scripts/torch_package.sh) or "
+             "build Lockstep with LibTorch"}};
   }
   Findings findings{
       {.group = "libtorch", .name = "lockstep-train", .value = program}};

@@ -7,10 +7,13 @@
 
 #include "cli/arguments.h"
 #include "cli/file_warnings.h"
+#include "cli/flag_words.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/target_format.h"
+#include "cli/usage_errors.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::cli {
@@ -63,7 +66,7 @@ void print_edit(
       (written.is_dry_run
            ? ckpt::to_text(report, kMaxReportRows) + "would have "
            : "") +
-      ckpt::counts_text(report) + "\n" + ckpt::prefixes_text(report) +
+      ckpt::counts_text(report) + "\n" + in_flags(ckpt::prefixes_text(report)) +
       alone_text(edited) + others_text(report) +
       left_out_text(records, written.format) + wrote_text(written));
 }
@@ -75,11 +78,9 @@ Result<Target> target_of(const EditArgs& args) {
     target.path = args.file;
   }
   if (target.path == "-" && args.file == "-") {
-    return Error{
-        .code = ErrorCode::kInvalidArgument,
-        .op = "cli.args",
-        .message = "standard input cannot be changed in place",
-        .hint = "name a file with --output"};
+    return usage_error(
+        "standard input cannot be changed in place",
+        "name a file with --output");
   }
   return target;
 }
@@ -114,13 +115,11 @@ Status add_records(ckpt::Checkpoint& file, const EditJob& job) {
       !ckpt::format_to_write(format)->writer.keeps_records) {
     return {};
   }
-  auto records =
-      ckpt::merge_records(file.extra_records, job.records, job.merge);
-  if (!records) {
-    records.error().path = job.others.front();
-    return std::move(records).error();
-  }
-  file.extra_records = *std::move(records);
+  LOCKSTEP_ASSIGN(
+      file.extra_records,
+      ckpt::in_file(
+          ckpt::merge_records(file.extra_records, job.records, job.merge),
+          job.others.front()));
   return {};
 }
 
@@ -159,6 +158,13 @@ void add_edit(CLI::App& app, EditArgs& args, bool takes_more) {
   add_target_flags(app, args.target);
 }
 
+void add_weights_key(CLI::App& app, std::string& key) {
+  app.add_option(
+      "--key",
+      key,
+      "entry that holds the weights; default: the usual names");
+}
+
 void add_namespace_flag(CLI::App& app, bool& chosen) {
   app.add_flag(
       "--namespace-as-dict",
@@ -176,22 +182,16 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(
       const auto target,
       check_edit(args, job, place, file, common, lock.get()));
-  auto edited = job.edit(file);
-  if (!edited) {
-    if (edited.error().path.empty()) {
-      edited.error().path = input.name();
-    }
-    return std::move(edited).error();
-  }
+  LOCKSTEP_ASSIGN(
+      ckpt::Edited edited,
+      ckpt::in_file(job.edit(file), input.name()));
   if (args.namespaces) {
-    LOCKSTEP_ASSIGN(auto plain, ckpt::plain_namespaces(edited->root));
-    edited->root = std::move(plain.root);
+    LOCKSTEP_ASSIGN(auto plain, ckpt::plain_namespaces(edited.root));
+    edited.root = std::move(plain.root);
   }
   LOCKSTEP_TRY(add_records(file, job));
-  LOCKSTEP_ASSIGN(
-      const Written written,
-      write_edit(target, file, edited->root));
-  print_edit(common, job, *edited, written);
+  LOCKSTEP_ASSIGN(const Written written, write_edit(target, file, edited.root));
+  print_edit(common, job, edited, written);
   return 0;
 }
 

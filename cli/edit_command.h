@@ -28,6 +28,9 @@ struct EditArgs {
 /// arguments follow FILE.
 void add_edit(CLI::App& app, EditArgs& args, bool takes_more = false);
 
+/// Declares --key, the entry that holds the weights.
+void add_weights_key(CLI::App& app, std::string& key);
+
 /// The change of one command.
 struct EditJob {
   std::string schema = {};

@@ -87,8 +87,8 @@ Error exec_train(const std::vector<std::string>& args) {
           kProgram,
           is_missing ? "was not found" : "does not start"),
       .hint =
-          "install it (pip install lockstep-torch), build Lockstep with "
-          "LibTorch, or put the program into PATH"};
+          "install the wheel lockstep-torch (scripts/torch_package.sh), build "
+          "Lockstep with LibTorch, or put the program into PATH"};
 }
 
 } // namespace lockstep::cli

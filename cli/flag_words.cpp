@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <string_view>
 
 #include "lockstep/base/strings.h"
@@ -41,16 +40,16 @@ void replace(std::string& text, std::string_view word, std::string_view by) {
 
 } // namespace
 
-Error in_flags(Error error) {
+std::string in_flags(std::string text) {
   for (const FlagWord& word : kWords) {
-    replace(error.hint, word.option, word.flag);
+    replace(text, word.option, word.flag);
   }
   for (const ckpt::LimitInfo& limit : ckpt::limit_table()) {
     std::string option = format("Limits::{}", limit.name);
     std::ranges::replace(option, '-', '_');
-    replace(error.hint, option, format("--{}", limit.name));
+    replace(text, option, format("--{}", limit.name));
   }
-  return error;
+  return text;
 }
 
 } // namespace lockstep::cli

@@ -7,17 +7,17 @@
 #include <cerrno>
 #include <utility>
 
+#include "cli/usage_errors.h"
+
 namespace lockstep::cli {
 namespace {
 
 Result<std::string> read_stdin() {
   static bool was_read = false; // it does not come twice
   if (std::exchange(was_read, true)) {
-    return Error{
-        .code = ErrorCode::kInvalidArgument,
-        .op = "cli.args",
-        .message = "standard input is named twice",
-        .hint = "name a file for one of them"};
+    return usage_error(
+        "standard input is named twice",
+        "name a file for one of them");
   }
   std::string bytes;
   std::array<char, 1 << 16> block{};
@@ -39,6 +39,19 @@ Result<std::string> read_stdin() {
   }
 }
 
+// Lives as long as a source over it: values are read after their Input.
+class StandardInput final : public FileMapping {
+ public:
+  explicit StandardInput(std::string bytes) : bytes_(std::move(bytes)) {}
+
+  [[nodiscard]] ByteSpan bytes() const override {
+    return as_byte_span(bytes_);
+  }
+
+ private:
+  const std::string bytes_;
+};
+
 } // namespace
 
 Result<Input> Input::open(const std::string& file) {
@@ -46,11 +59,12 @@ Result<Input> Input::open(const std::string& file) {
   if (file == "-") {
     input.name_ = "standard input";
     LOCKSTEP_ASSIGN(std::string bytes, read_stdin());
-    input.bytes_ = std::make_shared<const std::string>(std::move(bytes));
-    input.source_ = ckpt::make_source(as_byte_span(*input.bytes_));
+    input.source_ =
+        ckpt::make_source(std::make_shared<StandardInput>(std::move(bytes)));
     return input;
   }
   input.name_ = file;
+  input.is_file_ = true;
   const auto info = real_fs().stat(file);
   if (info && info->kind == FileInfo::Kind::kDirectory) {
     return input; // the readers of folders decide
@@ -65,8 +79,8 @@ Result<ckpt::Checkpoint> Input::load_any(
   if (source_ == nullptr) {
     return ckpt::load(name_, options);
   }
-  return bytes_ == nullptr ? ckpt::load(source_, name_, options, real_fs())
-                           : ckpt::load(source_, name_, options);
+  return is_file_ ? ckpt::load(source_, name_, options, real_fs())
+                  : ckpt::load(source_, name_, options);
 }
 
 Result<ckpt::Checkpoint> Input::load(const ckpt::LoadOptions& options) const {

@@ -34,9 +34,9 @@ class Input {
   [[nodiscard]] Result<ckpt::Checkpoint> load_any(
       const ckpt::LoadOptions& options) const;
 
-  std::shared_ptr<const std::string> bytes_;
   std::shared_ptr<ckpt::ByteSource> source_;
   std::string name_;
+  bool is_file_ = false;
 };
 
 } // namespace lockstep::cli

@@ -69,6 +69,9 @@ void print_list(const ckpt::Checkpoint& file, std::string_view text) {
 std::string storage_place(
     std::string_view format,
     const ckpt::Storage& storage) {
+  if (storage.source == nullptr) {
+    return "none";
+  }
   const std::string_view label = ckpt::format_of(format).key_label;
   if (label.empty() || storage.key.empty()) {
     return "own";
@@ -84,15 +87,6 @@ std::string storage_text(std::string_view format, const ckpt::Tensor& tensor) {
     text += "+" + std::to_string(tensor.offset);
   }
   return text;
-}
-
-std::string stride_text(const ckpt::Tensor& tensor) {
-  std::vector<std::string> parts;
-  parts.reserve(tensor.strides.size());
-  for (const std::int64_t stride : tensor.strides) {
-    parts.push_back(std::to_string(stride));
-  }
-  return "[" + join(parts, ", ") + "]";
 }
 
 std::string flags_text(const ckpt::Tensor& tensor) {

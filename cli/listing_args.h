@@ -50,9 +50,6 @@ std::string storage_place(
 /// The place, and the tensor's offset inside the storage: "data/3+12".
 std::string storage_text(std::string_view format, const ckpt::Tensor& tensor);
 
-/// "[6, 1]"
-std::string stride_text(const ckpt::Tensor& tensor);
-
 /// " strided grad"
 std::string flags_text(const ckpt::Tensor& tensor);
 

@@ -60,7 +60,8 @@ int print_error(
     std::string_view schema,
     bool json,
     std::optional<Json> result) {
-  const Error error = in_flags(of_library);
+  Error error = of_library;
+  error.hint = in_flags(std::move(error.hint));
   if (json) {
     Json object = answer_json(schema, error);
     if (result) {

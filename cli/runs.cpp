@@ -234,12 +234,8 @@ Json run_json(const RunFacts& run) {
 }
 
 Json runs_json(const std::vector<RunFacts>& runs, bool is_comparison) {
-  Json rows = Json::array();
-  for (const RunFacts& run : runs) {
-    rows.push(run_json(run));
-  }
   Json result = Json::object();
-  result.set("runs", std::move(rows));
+  result.set("runs", Json::array(runs, run_json));
   if (is_comparison) {
     result.set("differing", Json::array(differing_keys(runs)));
   }

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/dry_run_fs.h"
 #include "cli/output.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
@@ -143,16 +144,18 @@ std::string index_path(const Target& target, const TargetRule& rule) {
 }
 
 // Where the file lies that `load` reads back.
-std::string written_path(const Target& target, const TargetRule& rule) {
+std::string
+written_path(const Target& target, const TargetRule& rule, FileSystem& fs) {
   const std::string index = index_path(target, rule);
-  return !index.empty() && real_fs().stat(index) ? index : target.path;
+  return !index.empty() && fs.stat(index) ? index : target.path;
 }
 
 // What only the save itself could know: a shard of this name is there, or
 // somebody else has made the output meanwhile.
-Error save_error(Error error) {
-  return error.detail == "E_EXISTS" ? output_exists(error.path, false)
-                                    : std::move(error);
+Status explained(Status saved) {
+  return !saved && saved.error().detail == "E_EXISTS"
+             ? output_exists(saved.error().path, false)
+             : std::move(saved);
 }
 
 // Of those that `format` has a place for.
@@ -282,7 +285,12 @@ void set_written(Json& result, const Written& written) {
 CheckedTarget::CheckedTarget(Target target, TargetRule rule, bool is_own_input)
     : target_(std::move(target)),
       rule_(std::move(rule)),
-      is_own_input_(is_own_input) {}
+      is_own_input_(is_own_input),
+      nowhere_(target_.dry_run ? std::make_shared<DryRunFs>() : nullptr) {}
+
+FileSystem& CheckedTarget::fs() const {
+  return nowhere_ == nullptr ? real_fs() : *nowhere_;
+}
 
 Result<CheckedTarget> CheckedTarget::check(Target target, TargetRule rule) {
   std::string& path = target.path;
@@ -331,12 +339,7 @@ Result<Written> CheckedTarget::save(
   options.shard_bytes = rule_.shard_bytes;
   options.byteorder_record = !file.byteorder.empty();
   options.max_expanded_bytes = rule_.limits.max_expanded_bytes;
-  if (!target_.dry_run) {
-    Status saved = ckpt::save(target_.path, root, options);
-    if (!saved) {
-      return save_error(std::move(saved).error());
-    }
-  }
+  LOCKSTEP_TRY(explained(ckpt::save(target_.path, root, options, fs())));
   warn_of_numpy_numbers(file, rule_.format);
   LOCKSTEP_ASSIGN(
       const std::uint64_t tensors,
@@ -347,17 +350,11 @@ Result<Written> CheckedTarget::save(
 Result<Written> CheckedTarget::rewrite(
     const ckpt::Checkpoint& file,
     const ckpt::Value& root) const {
-  if (!target_.dry_run) {
-    ckpt::SaveOptions options = save_options();
-    // Its own input by another path or link, too.
-    options.archive_name = is_own_input_ ? file.archive_name : "";
-    Status done = ckpt::rewrite(file, root, target_.path, std::move(options));
-    if (!done) {
-      return save_error(std::move(done).error());
-    }
-  } else if (const auto fits = ckpt::format_of(file).writer.fits) {
-    LOCKSTEP_TRY(fits(file, root));
-  }
+  ckpt::SaveOptions options = save_options();
+  // Its own input by another path or link, too.
+  options.archive_name = is_own_input_ ? file.archive_name : "";
+  LOCKSTEP_TRY(explained(
+      ckpt::rewrite(file, root, target_.path, std::move(options), fs())));
   warn_of_numpy_numbers(file, rule_.format);
   LOCKSTEP_ASSIGN(
       const std::uint64_t tensors,
@@ -375,7 +372,7 @@ ckpt::SaveOptions CheckedTarget::save_options() const {
 
 Result<Written> CheckedTarget::written(std::uint64_t tensors) const {
   Written written{
-      .path = target_.path,
+      .path = written_path(target_, rule_, fs()),
       .format = rule_.format,
       .tensors = tensors,
       .is_dry_run = target_.dry_run};
@@ -386,7 +383,6 @@ Result<Written> CheckedTarget::written(std::uint64_t tensors) const {
     auto lock = real_fs().lock_directory(target_.path); // the save's
     LOCKSTEP_TRY(with_warning(std::move(lock), target_.path));
   }
-  written.path = written_path(target_, rule_);
   LOCKSTEP_ASSIGN(const FileInfo info, real_fs().stat(written.path));
   written.bytes = info.size;
   if (written.path != target_.path || info.kind == FileInfo::Kind::kDirectory) {

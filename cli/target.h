@@ -40,8 +40,8 @@ struct Target {
 void add_target_flags(CLI::App& app, Target& target);
 
 /// `ckpt::lock_for_edit` of `input` if the target takes its place: null if the
-/// target is another file, and in a dry run. Errors: kIo (E_LOCKED,
-/// E_PERMISSION).
+/// target is another file, and in a dry run, which keeps nobody away.
+/// Errors: kIo (E_LOCKED, E_PERMISSION).
 Result<std::unique_ptr<PathLock>> lock_own_input(
     const Target& target,
     const std::string& input);
@@ -135,6 +135,9 @@ class CheckedTarget {
 
   /// For those who save themselves, then call `written`.
   [[nodiscard]] ckpt::SaveOptions save_options() const;
+  /// The disk, or one that keeps nothing in a dry run. Ownership: this
+  /// object's.
+  [[nodiscard]] FileSystem& fs() const;
   [[nodiscard]] Result<Written> written(std::uint64_t tensors) const;
 
  private:
@@ -144,6 +147,8 @@ class CheckedTarget {
   TargetRule rule_;
   /// The target is a file that the command reads.
   bool is_own_input_ = false;
+  /// Null unless it is a dry run.
+  std::shared_ptr<FileSystem> nowhere_ = {};
 };
 
 } // namespace lockstep::cli

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/usage_errors.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/format_table.h"
@@ -124,13 +125,10 @@ Status check_format(const std::string& name) {
   if (row != nullptr) {
     return {};
   }
-  return Error{
-      .code = ErrorCode::kInvalidArgument,
-      .op = "cli.args",
-      .message = format(
-          "unknown format '{}'; expected one of {}",
-          escape(name),
-          format_names())};
+  return usage_error(format(
+      "unknown format '{}'; expected one of {}",
+      escape(name),
+      format_names()));
 }
 
 std::string format_names() {

@@ -17,7 +17,7 @@ class ParseError;
 
 namespace lockstep::cli {
 
-Error usage_error(std::string message, std::string hint);
+Error usage_error(std::string message, std::string hint = {});
 
 /// True for "-x" and "--long", not for "-".
 bool is_flag(std::string_view arg);

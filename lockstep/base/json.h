@@ -9,6 +9,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <ranges>
 #include <string>
 #include <string_view>
@@ -48,12 +49,12 @@ class Json {
   static Json object();
   /// []
   static Json array();
-  /// ["a", "b"]
-  template <std::ranges::input_range Elements>
-  static Json array(const Elements& elements) {
+  /// ["a", "b"]: the elements, or what `make` makes of each.
+  template <std::ranges::input_range Elements, class Make = std::identity>
+  static Json array(const Elements& elements, const Make& make = {}) {
     Json json = array();
     for (const auto& element : elements) {
-      json.push(element);
+      json.push(std::invoke(make, element));
     }
     return json;
   }

@@ -68,6 +68,10 @@ bool is_direction(std::string_view character) {
          (three >= "\xe2\x81\xa6" && three <= "\xe2\x81\xa9");
 }
 
+bool is_plain_ascii(char c) {
+  return c >= 0x20 && c < 0x7F;
+}
+
 // Control characters 0x00-0x1F, 0x7F and, as two bytes, 0x80-0x9F.
 bool is_control(std::string_view character) {
   const auto lead = static_cast<unsigned char>(character[0]);
@@ -166,7 +170,31 @@ bool is_utf8(std::string_view text) {
   return utf8_prefix(text) == text.size();
 }
 
+void append_utf8(std::string& text, std::uint32_t code_point) {
+  const auto tail = [&](unsigned shift) {
+    text.push_back(static_cast<char>(0x80 | (code_point >> shift & 0x3F)));
+  };
+  if (code_point < 0x80) {
+    text.push_back(static_cast<char>(code_point));
+  } else if (code_point < 0x800) {
+    text.push_back(static_cast<char>(0xC0 | code_point >> 6));
+    tail(0);
+  } else if (code_point < 0x10000) {
+    text.push_back(static_cast<char>(0xE0 | code_point >> 12));
+    tail(6);
+    tail(0);
+  } else {
+    text.push_back(static_cast<char>(0xF0 | code_point >> 18));
+    tail(12);
+    tail(6);
+    tail(0);
+  }
+}
+
 std::string escape(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes && std::ranges::all_of(text, is_plain_ascii)) {
+    return std::string(text);
+  }
   std::string safe;
   while (!text.empty()) {
     std::size_t length = utf8_length(text);

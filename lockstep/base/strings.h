@@ -162,6 +162,9 @@ std::size_t utf8_length(std::string_view text);
 std::size_t utf8_prefix(std::string_view text);
 bool is_utf8(std::string_view text);
 
+/// Appends a code point as UTF-8 (surrogates as three bytes).
+void append_utf8(std::string& text, std::uint32_t code_point);
+
 /// With small letters for the capital ones of ASCII.
 std::string lower_case(std::string_view text);
 

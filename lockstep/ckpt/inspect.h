@@ -116,6 +116,8 @@ struct Summary {
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
   std::uint64_t bytes = 0;
+  /// Beside them those without bytes, as on the device "meta".
+  std::uint64_t tensors_without_bytes = 0;
   /// Units: bytes, each storage once.
   std::uint64_t storage_bytes = 0;
   /// As in `Checkpoint`.

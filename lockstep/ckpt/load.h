@@ -51,10 +51,11 @@ struct NamedTensor {
   Tensor tensor = {};
 };
 
-/// All tensors of a file in its order, wherever they are in it (walk.h), each
-/// with a storage of its own in which `Tensor::span` finds its elements row by
-/// row: those of the mapped file where they lie so, else a copy, made when they
-/// are asked for first. Ownership: each holds what it needs of the file.
+/// All tensors of a file in its order, wherever they are in it (walk.h). Those
+/// that have bytes in it (of a sparse one its parts) get a storage of their own
+/// in which `Tensor::span` finds the elements row by row: those of the mapped
+/// file where they lie so, else a copy, made when they are asked for first.
+/// Ownership: each holds what it needs of the file.
 /// Errors: throws those of `load`, and kUnsafe (E_DEPTH, E_LIMIT); reading a
 /// view that repeats its bytes beyond the limits throws kUnsafe (E_LIMIT).
 std::vector<NamedTensor> tensors(

@@ -220,8 +220,9 @@ struct Tensor {
   /// tensor lives. Threads: may be called concurrently.
   /// Errors: throws kMismatch for a `T` of another dtype; kInvalidArgument if
   /// the elements do not lie row by row, or where no T may (`tensors` gives all
-  /// so that they do); kUnsupported if there are none in the file; as
-  /// `StorageSource::load`.
+  /// so that they do); kUnsupported if there are none in the file, or a machine
+  /// with the high byte first would read others; kCorrupt (E_VIEW_BOUNDS) if
+  /// the storage is too short; as `StorageSource::load`.
   template <ElementType T>
   [[nodiscard]] std::span<const T> span() const&;
   template <ElementType T>

@@ -142,25 +142,19 @@ class Value {
         type_ == Type::kBool ? &scalar_.boolean : nullptr,
         asked(Type::kBool)};
   }
-  [[nodiscard]] Copy<bool> as_bool() const&& noexcept {
-    return copy<bool>(as_bool(), Type::kBool);
-  }
+  [[nodiscard]] Copy<bool> as_bool() const&& noexcept;
   [[nodiscard]] Ref<const std::int64_t> as_int() const& noexcept {
     return {
         type_ == Type::kInt ? &scalar_.integer : nullptr,
         asked(Type::kInt)};
   }
-  [[nodiscard]] Copy<std::int64_t> as_int() const&& noexcept {
-    return copy<std::int64_t>(as_int(), Type::kInt);
-  }
+  [[nodiscard]] Copy<std::int64_t> as_int() const&& noexcept;
   [[nodiscard]] Ref<const DTypeValue> as_dtype() const& noexcept {
     return {
         type_ == Type::kDType ? &scalar_.dtype : nullptr,
         asked(Type::kDType)};
   }
-  [[nodiscard]] Copy<DTypeValue> as_dtype() const&& noexcept {
-    return copy<DTypeValue>(as_dtype(), Type::kDType);
-  }
+  [[nodiscard]] Copy<DTypeValue> as_dtype() const&& noexcept;
   /// A float or an int as double, as Python reckons with it; of an int that no
   /// double reaches, and of other types, nothing.
   [[nodiscard]] Copy<double> as_float() const noexcept;
@@ -188,33 +182,40 @@ class Value {
     return as<const Device>(Type::kDevice);
   }
   [[nodiscard]] Copy<Device> as_device() const&&;
-  [[nodiscard]] Ref<Storage> as_storage() const& noexcept {
-    return as<Storage>(Type::kStorage);
+  [[nodiscard]] Ref<const Storage> as_storage() const& noexcept {
+    return as<const Storage>(Type::kStorage);
   }
+  [[nodiscard]] Ref<Storage> as_storage() & noexcept;
   [[nodiscard]] Copy<Storage> as_storage() const&&;
-  [[nodiscard]] Ref<Tensor> as_tensor() const& noexcept {
-    return as<Tensor>(Type::kTensor);
+  [[nodiscard]] Ref<const Tensor> as_tensor() const& noexcept {
+    return as<const Tensor>(Type::kTensor);
   }
+  [[nodiscard]] Ref<Tensor> as_tensor() & noexcept;
   [[nodiscard]] Copy<Tensor> as_tensor() const&&;
-  [[nodiscard]] Ref<List> as_list() const& noexcept {
-    return as<List>(Type::kList);
+  [[nodiscard]] Ref<const List> as_list() const& noexcept {
+    return as<const List>(Type::kList);
   }
+  [[nodiscard]] Ref<List> as_list() & noexcept;
   [[nodiscard]] Copy<List> as_list() const&&;
-  [[nodiscard]] Ref<Tuple> as_tuple() const& noexcept {
-    return as<Tuple>(Type::kTuple);
+  [[nodiscard]] Ref<const Tuple> as_tuple() const& noexcept {
+    return as<const Tuple>(Type::kTuple);
   }
+  [[nodiscard]] Ref<Tuple> as_tuple() & noexcept;
   [[nodiscard]] Copy<Tuple> as_tuple() const&&;
-  [[nodiscard]] Ref<Set> as_set() const& noexcept {
-    return as<Set>(Type::kSet);
+  [[nodiscard]] Ref<const Set> as_set() const& noexcept {
+    return as<const Set>(Type::kSet);
   }
+  [[nodiscard]] Ref<Set> as_set() & noexcept;
   [[nodiscard]] Copy<Set> as_set() const&&;
-  [[nodiscard]] Ref<Dict> as_dict() const& noexcept {
-    return as<Dict>(Type::kDict);
+  [[nodiscard]] Ref<const Dict> as_dict() const& noexcept {
+    return as<const Dict>(Type::kDict);
   }
+  [[nodiscard]] Ref<Dict> as_dict() & noexcept;
   [[nodiscard]] Copy<Dict> as_dict() const&&;
-  [[nodiscard]] Ref<Object> as_object() const& noexcept {
-    return as<Object>(Type::kObject);
+  [[nodiscard]] Ref<const Object> as_object() const& noexcept {
+    return as<const Object>(Type::kObject);
   }
+  [[nodiscard]] Ref<Object> as_object() & noexcept;
   [[nodiscard]] Copy<Object> as_object() const&&;
   /// The string, storage or tensor itself, to share it; null for another type.
   [[nodiscard]] std::shared_ptr<const std::string> shared_string() const;
@@ -225,13 +226,9 @@ class Value {
   [[nodiscard]] Copy<std::vector<Value>> elements() const&&;
   /// The string; empty for another type.
   [[nodiscard]] std::string_view text() const& noexcept;
-  [[nodiscard]] std::string text() const&& {
-    return std::string(text());
-  }
+  [[nodiscard]] std::string text() const&&;
   /// Int or float as double (Python's implicit widening): `as_float`.
-  [[nodiscard]] Copy<double> number() const noexcept {
-    return as_float();
-  }
+  [[nodiscard]] Copy<double> number() const noexcept;
 
   /// Address of what is shared; null for what is inside the value.
   [[nodiscard]] const void* address() const noexcept {
@@ -243,7 +240,7 @@ class Value {
   }
 
   /// Calls `visitor` with what this is: `None`, `bool`, `std::int64_t`,
-  /// `const std::string&`, `Tensor&`, `List&` and so on.
+  /// `const std::string&`, `const Tensor&`, `const List&` and so on.
   template <class Visitor>
   decltype(auto) visit(Visitor&& visitor) const;
 
@@ -251,6 +248,8 @@ class Value {
   /// has no such key.
   [[nodiscard]] Ref<const Value> find(std::string_view key) const& noexcept;
   [[nodiscard]] Ref<const Value> find(std::int64_t key) const& noexcept;
+  [[nodiscard]] Ref<Value> find(std::string_view key) & noexcept;
+  [[nodiscard]] Ref<Value> find(std::int64_t key) & noexcept;
   [[nodiscard]] Copy<Value> find(std::string_view key) const&&;
   [[nodiscard]] Copy<Value> find(std::int64_t key) const&&;
   /// Sets an entry of a dict, replacing one whose key is equal in Python: None,

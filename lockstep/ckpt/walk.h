@@ -47,16 +47,21 @@ enum class ChildSlot : std::uint8_t {
 };
 
 /// A child, and where it is. Ownership: the node's.
-struct Child {
+template <class V>
+struct BasicChild {
   ChildSlot slot = ChildSlot::kElement;
   /// Among the elements, items or attributes; 0 for the rest.
   std::size_t index = 0;
-  Value* value = nullptr;
+  V* value = nullptr;
 };
+using Child = BasicChild<const Value>;
+using MutableChild = BasicChild<Value>;
 
 /// The child at `index`, counted as above; `value` must have one.
 Child child_of(const Value& value, std::size_t index);
-Value& child_at(const Value& value, std::size_t index);
+MutableChild child_of(Value& value, std::size_t index);
+const Value& child_at(const Value& value, std::size_t index);
+Value& child_at(Value& value, std::size_t index);
 
 /// Name of a dict key inside a dotted path: Python's `str(key)`.
 std::string key_text(const Value& key);
@@ -204,16 +209,22 @@ class ValueWalk {
 /// as a number, is not a node.
 class NodeWalk {
  public:
-  /// Called for a node; true to go on below it. It may change the node.
+  /// Called for a node; true to go on below it.
   using Visitor = std::function<bool(const Value& node)>;
+  /// The same, and may change the node.
+  using Changer = std::function<bool(Value& node)>;
 
   void run(const Value& root, const Visitor& visit);
+  void run(Value& root, const Changer& change);
   /// Leaves a node out from now on.
   void leave_out(const Value& node) {
     seen_.insert(node.address());
   }
 
  private:
+  template <class V>
+  void run_nodes(V& root, const std::function<bool(V& node)>& visit);
+
   std::unordered_set<const void*> seen_;
 };
 
@@ -273,7 +284,8 @@ struct TensorVisitors {
   const TensorVisitor* placed = nullptr;
   /// Those of modules beside their state_dict.
   const TensorVisitor* beside = nullptr;
-  /// Sparse and other layouts of known shape: as tensors without a storage.
+  /// Sparse and other layouts of known shape: as tensors without a storage;
+  /// with one without bytes if they have no parts, as on the device "meta".
   const TensorVisitor* wholes = nullptr;
 };
 

@@ -37,6 +37,14 @@ TEST_F(EditCommands, PrefixAndStripChangeTheFileItself) {
   EXPECT_EQ(run("strip m.pt"), 1);
 }
 
+TEST_F(EditCommands, StripNamesItsFlagForThePrefixThatIsLeft) {
+  put("tiny.pt", "m.pt");
+  ASSERT_EQ(run("prefix m.pt"), 0) << text("err.txt");
+  ASSERT_EQ(run("prefix m.pt"), 0) << text("err.txt");
+  ASSERT_EQ(run("strip m.pt"), 0) << text("err.txt");
+  EXPECT_THAT(text("out.txt"), HasSubstr("strip it with --prefix module.\n"));
+}
+
 // Also through a link, whose name the archive does not take.
 TEST_F(EditCommands, KeepsTheRootAndForeignRecordsOfTheFileItself) {
   const ckpt::ExtraRecord note{

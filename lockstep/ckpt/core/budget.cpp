@@ -27,14 +27,23 @@ double part(std::uint64_t count, std::uint64_t most) {
          static_cast<double>(std::max<std::uint64_t>(most, 1));
 }
 
-// "100 steps; expected at most 80: 16 and 64 for each byte of the file"
-std::string
-text_of(std::uint64_t most, std::uint64_t free, std::uint64_t per_byte) {
-  return format(
-      "expected at most {}: {} and {} for each byte of the file",
-      most,
-      free,
-      per_byte);
+// "100 steps of work; expected at most 80: 16 and 64 for each byte of the file"
+Error refused(
+    const std::string& what,
+    std::uint64_t most,
+    std::uint64_t free,
+    std::uint64_t per_byte,
+    const std::string& hint) {
+  return read_error(
+      ErrorCode::kUnsafe,
+      "E_LIMIT",
+      format(
+          "{}; expected at most {}: {} and {} for each byte of the file",
+          what,
+          most,
+          free,
+          per_byte),
+      hint);
 }
 
 } // namespace
@@ -76,35 +85,29 @@ double Budget::used() const {
 }
 
 Error Budget::too_much_made() const {
-  return read_error(
-      ErrorCode::kUnsafe,
-      "E_LIMIT",
-      format(
-          "values, names and copies of {} bytes; {}",
-          made_.count.load(),
-          text_of(made_.most, free_bytes_, kMadePerByte)),
+  return refused(
+      format("values, names and copies of {} bytes", made_.count.load()),
+      made_.most,
+      free_bytes_,
+      kMadePerByte,
       "Limits::max_made_bytes allows more");
 }
 
 Error Budget::too_many_steps() const {
-  return read_error(
-      ErrorCode::kUnsafe,
-      "E_LIMIT",
-      format(
-          "{} steps of work; {}",
-          steps_.count.load(),
-          text_of(steps_.most, free_steps_, kStepsPerByte)),
+  return refused(
+      format("{} steps of work", steps_.count.load()),
+      steps_.most,
+      free_steps_,
+      kStepsPerByte,
       "Limits::max_steps allows more");
 }
 
 Error Budget::too_much_read() const {
-  return read_error(
-      ErrorCode::kUnsafe,
-      "E_LIMIT",
-      format(
-          "{} bytes read, most of them again and again; {}",
-          read_.count.load(),
-          text_of(read_.most, free_bytes_, kMadePerByte)),
+  return refused(
+      format("{} bytes read, most of them again and again", read_.count.load()),
+      read_.most,
+      free_bytes_,
+      kMadePerByte,
       "Limits::max_made_bytes allows more");
 }
 

@@ -27,36 +27,11 @@ check_range(std::uint64_t size, std::uint64_t offset, std::uint64_t length) {
       .detail = "E_BOUNDS"};
 }
 
-Result<ByteSpan>
-slice(ByteSpan bytes, std::uint64_t offset, std::uint64_t length) {
-  LOCKSTEP_TRY(check_range(bytes.size(), offset, length));
-  return bytes.subspan(offset, length);
-}
-
-class MappedSource final : public ByteSource {
- public:
-  explicit MappedSource(std::shared_ptr<FileMapping> mapping)
-      : mapping_(std::move(mapping)) {}
-  [[nodiscard]] std::uint64_t size() const override {
-    return mapping_->bytes().size();
-  }
-  Result<ByteSpan> view(
-      std::uint64_t offset,
-      std::uint64_t length,
-      std::vector<std::byte>& /*scratch*/) override {
-    return slice(mapping_->bytes(), offset, length);
-  }
-  [[nodiscard]] bool is_stable() const override {
-    return true;
-  }
-
- private:
-  std::shared_ptr<FileMapping> mapping_;
-};
-
+// Bytes in memory, whose owner may be somebody else.
 class SpanSource final : public ByteSource {
  public:
-  explicit SpanSource(ByteSpan bytes) : bytes_(bytes) {}
+  explicit SpanSource(ByteSpan bytes, std::shared_ptr<const void> owner = {})
+      : bytes_(bytes), owner_(std::move(owner)) {}
   [[nodiscard]] std::uint64_t size() const override {
     return bytes_.size();
   }
@@ -64,7 +39,8 @@ class SpanSource final : public ByteSource {
       std::uint64_t offset,
       std::uint64_t length,
       std::vector<std::byte>& /*scratch*/) override {
-    return slice(bytes_, offset, length);
+    LOCKSTEP_TRY(check_range(bytes_.size(), offset, length));
+    return bytes_.subspan(offset, length);
   }
   [[nodiscard]] bool is_stable() const override {
     return true;
@@ -72,6 +48,7 @@ class SpanSource final : public ByteSource {
 
  private:
   ByteSpan bytes_;
+  std::shared_ptr<const void> owner_;
 };
 
 class FileSource final : public ByteSource {
@@ -136,7 +113,8 @@ using Opened = Result<std::shared_ptr<ByteSource>>;
 } // namespace
 
 std::shared_ptr<ByteSource> make_source(std::shared_ptr<FileMapping> mapping) {
-  return std::make_shared<MappedSource>(std::move(mapping));
+  const ByteSpan bytes = mapping->bytes();
+  return std::make_shared<SpanSource>(bytes, std::move(mapping));
 }
 
 std::shared_ptr<ByteSource> make_source(std::unique_ptr<ReadableFile> file) {

@@ -195,26 +195,26 @@ bool cut_axis(
 }
 
 // Which elements the placements leave to this rank; nothing if they do not
-// tell.
+// tell. `ranks`: along each axis of the mesh.
 std::optional<Piece> piece_of(
     const Extents& sizes,
     const std::vector<AxisPlacement>& placements,
-    const Value* mesh) {
-  const auto shape = mesh_shape(mesh);
-  const auto rank = short_integers(state_member(mesh, "_coordinate_on_dim"));
-  if (!shape || !rank || shape->size() != placements.size() ||
-      rank->size() != placements.size() ||
+    const Value* mesh,
+    const std::optional<Extents>& ranks) {
+  const auto own = short_integers(state_member(mesh, "_coordinate_on_dim"));
+  if (!ranks || !own || ranks->size() != placements.size() ||
+      own->size() != placements.size() ||
       std::ranges::any_of(sizes, [](auto size) { return size < 0; })) {
     return std::nullopt;
   }
   Piece piece{.begin = Extents(sizes.size()), .extent = sizes};
   for (std::size_t i = 0; i < placements.size(); ++i) {
-    if (placements[i].kind == "Replicate" || (*shape)[i] == 1) {
+    if (placements[i].kind == "Replicate" || (*ranks)[i] == 1) {
       continue;
     }
     const auto& dim = placements[i].dim;
     if (placements[i].kind != "Shard" || !dim ||
-        !cut_axis(piece, *dim, (*rank)[i], (*shape)[i])) {
+        !cut_axis(piece, *dim, (*own)[i], (*ranks)[i])) {
       return std::nullopt;
     }
   }
@@ -229,9 +229,10 @@ std::string extents_text(const Extents& sizes) {
 std::string own_part_text(
     const DTensor& tensor,
     const std::vector<AxisPlacement>& placements,
-    const Value* mesh) {
+    const Value* mesh,
+    const std::optional<Extents>& ranks) {
   const Extents& own = tensor.local->as_tensor()->sizes;
-  const auto piece = piece_of(tensor.sizes, placements, mesh);
+  const auto piece = piece_of(tensor.sizes, placements, mesh, ranks);
   if (piece && piece->extent == own) {
     Extents end = piece->begin;
     for (std::size_t d = 0; d < end.size(); ++d) {
@@ -292,9 +293,10 @@ std::optional<DTensor> read_dtensor(const std::vector<Value>& parts) {
   const bool* is_marked = mark == nullptr ? nullptr : mark->as_bool();
   tensor.is_parameter = is_marked != nullptr && *is_marked;
   tensor.has_attributes = has_attributes(parts[3]);
-  tensor.place =
-      (tensor.is_whole ? "" : own_part_text(tensor, placements, mesh) + ", ") +
-      join(texts, ", ");
+  tensor.place = (tensor.is_whole
+                      ? ""
+                      : own_part_text(tensor, placements, mesh, ranks) + ", ") +
+                 join(texts, ", ");
   return tensor;
 }
 

@@ -53,7 +53,7 @@ class DTensorTaker {
  public:
   void run(Value& root) {
     take(root);
-    NodeWalk().run(root, [this](const Value& node) {
+    NodeWalk().run(root, [this](Value& node) {
       for (std::size_t i = 0; i < child_count(node); ++i) {
         take(child_at(node, i));
       }

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/made_source.h"
+#include "lockstep/ckpt/core/row_major.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
@@ -29,8 +31,9 @@ struct SmallFloat {
   int exponent = 0;
   int mantissa = 0;
   int bias = 0;
-  // What an exponent of all ones means.
-  enum class Top { kInfNan, kNanAtAllOnes, kNumber } top = Top::kInfNan;
+  // What an exponent of all ones means. In the "fnuz" types it is a number, and
+  // the bits of minus zero are the only NaN.
+  enum class Top { kInfNan, kNanAtAllOnes, kNanAtMinusZero } top = Top::kInfNan;
 };
 
 double decode(std::uint32_t bits, const SmallFloat& form) {
@@ -44,8 +47,10 @@ double decode(std::uint32_t bits, const SmallFloat& form) {
   if (exponent == exponent_mask && form.top == SmallFloat::Top::kInfNan) {
     value = mantissa != 0 ? nan : std::numeric_limits<double>::infinity();
   } else if (
-      exponent == exponent_mask && mantissa == mantissa_mask &&
-      form.top == SmallFloat::Top::kNanAtAllOnes) {
+      (exponent == exponent_mask && mantissa == mantissa_mask &&
+       form.top == SmallFloat::Top::kNanAtAllOnes) ||
+      (negative && exponent == 0 && mantissa == 0 &&
+       form.top == SmallFloat::Top::kNanAtMinusZero)) {
     value = nan;
   } else if (exponent == 0) {
     value = std::ldexp(mantissa, 1 - form.bias - form.mantissa);
@@ -57,44 +62,20 @@ double decode(std::uint32_t bits, const SmallFloat& form) {
   return negative ? -value : value;
 }
 
+constexpr SmallFloat kHalf{5, 10, 15};
+constexpr SmallFloat kBFloat{8, 7, 127};
+constexpr SmallFloat kE5M2{5, 2, 15};
+constexpr SmallFloat kE4M3fn{4, 3, 7, SmallFloat::Top::kNanAtAllOnes};
+constexpr SmallFloat kE5M2fnuz{5, 2, 16, SmallFloat::Top::kNanAtMinusZero};
+constexpr SmallFloat kE4M3fnuz{4, 3, 8, SmallFloat::Top::kNanAtMinusZero};
+
+template <class Bits, SmallFloat kForm>
+std::optional<double> small_float(const std::byte* bytes) {
+  return decode(read_as<Bits>(bytes), kForm);
+}
+
 double half_at(const std::byte* bytes) {
-  return decode(read_as<std::uint16_t>(bytes), {5, 10, 15});
-}
-
-std::optional<double> half(const std::byte* bytes) {
-  return half_at(bytes);
-}
-
-std::optional<double> bfloat16(const std::byte* bytes) {
-  return decode(read_as<std::uint16_t>(bytes), {8, 7, 127});
-}
-
-std::optional<double> e5m2(const std::byte* bytes) {
-  return decode(read_as<std::uint8_t>(bytes), {5, 2, 15});
-}
-
-std::optional<double> e4m3fn(const std::byte* bytes) {
-  return decode(
-      read_as<std::uint8_t>(bytes),
-      {4, 3, 7, SmallFloat::Top::kNanAtAllOnes});
-}
-
-// In the "fnuz" types the bits of minus zero are the only NaN.
-std::optional<double> fnuz(std::uint8_t bits, const SmallFloat& form) {
-  return bits == 0x80 ? std::numeric_limits<double>::quiet_NaN()
-                      : decode(bits, form);
-}
-
-std::optional<double> e5m2fnuz(const std::byte* bytes) {
-  return fnuz(
-      read_as<std::uint8_t>(bytes),
-      {5, 2, 16, SmallFloat::Top::kNumber});
-}
-
-std::optional<double> e4m3fnuz(const std::byte* bytes) {
-  return fnuz(
-      read_as<std::uint8_t>(bytes),
-      {4, 3, 8, SmallFloat::Top::kNumber});
+  return decode(read_as<std::uint16_t>(bytes), kHalf);
 }
 
 std::optional<double> e8m0fnu(const std::byte* bytes) {
@@ -113,8 +94,8 @@ using Reader = std::optional<double> (*)(const std::byte*);
 constexpr auto kElementReaders = std::to_array<Reader>({
     number_as<double>,
     number_as<float>,
-    half,
-    bfloat16,
+    small_float<std::uint16_t, kHalf>,
+    small_float<std::uint16_t, kBFloat>,
     number_as<std::int64_t>,
     number_as<std::int32_t>,
     number_as<std::int16_t>,
@@ -131,10 +112,10 @@ constexpr auto kElementReaders = std::to_array<Reader>({
     number_as<std::uint16_t>,
     number_as<std::uint32_t>,
     number_as<std::uint64_t>,
-    e5m2,
-    e4m3fn,
-    e5m2fnuz,
-    e4m3fnuz,
+    small_float<std::uint8_t, kE5M2>,
+    small_float<std::uint8_t, kE4M3fn>,
+    small_float<std::uint8_t, kE5M2fnuz>,
+    small_float<std::uint8_t, kE4M3fnuz>,
     e8m0fnu,
     no_number,
     no_number,
@@ -209,10 +190,7 @@ Result<TensorStats> packed_stats(
   if (tensor.storage->source == nullptr || stats.elements == 0) {
     return stats;
   }
-  LOCKSTEP_ASSIGN(const ByteSpan all, tensor.storage->source->load());
-  const ByteSpan bytes = all.subspan(
-      static_cast<std::size_t>(tensor.offset),
-      contiguous_bytes(tensor));
+  LOCKSTEP_ASSIGN(const ByteSpan bytes, internal::row_bytes(tensor));
   for (const std::byte& byte : bytes) {
     if (stats.head.size() == head_count) {
       break;
@@ -306,19 +284,9 @@ Result<TensorStats> tensor_stats(
     return collector.finish();
   }
   LOCKSTEP_ASSIGN(const ByteSpan bytes, tensor.storage->source->load());
-  std::vector<std::int64_t> index(tensor.sizes.size(), 0);
-  std::int64_t at = tensor.offset;
-  for (std::uint64_t i = 0; i < numel; ++i) {
-    collector.add(&bytes[static_cast<std::size_t>(at) * size]);
-    // Next element in row-major order.
-    for (std::size_t d = index.size(); d-- > 0;) {
-      at += tensor.strides[d];
-      if (++index[d] < tensor.sizes[d]) {
-        break;
-      }
-      at -= tensor.strides[d] * tensor.sizes[d];
-      index[d] = 0;
-    }
+  internal::RowMajor at(tensor);
+  for (std::uint64_t i = 0; i < numel; ++i, at.next()) {
+    collector.add(&bytes[at.offset() * size]);
   }
   return collector.finish();
 }

@@ -38,11 +38,8 @@ class Search {
     if (const Dict* dict = value.as_dict()) {
       return in_items(dict->items, path);
     }
-    if (const List* list = value.as_list()) {
-      return in_elements(list->items, path);
-    }
-    if (const Tuple* tuple = value.as_tuple()) {
-      return in_elements(tuple->items, path);
+    if (const std::vector<Value>* values = value.elements()) {
+      return in_elements(*values, path);
     }
     if (const Object* object = value.as_object()) {
       return in_object(value, *object, path);

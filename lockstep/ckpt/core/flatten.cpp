@@ -84,6 +84,11 @@ class Flattener final : public ValueWalk {
       if (layout && layout->layout.starts_with("sparse_")) {
         error.hint = internal::kSparseHint;
       }
+      const std::string_view hint =
+          value.as_object() == nullptr
+              ? ""
+              : internal::class_hint(value.as_object()->global);
+      error.hint = hint.empty() ? error.hint : hint;
       return error;
     }
     return scalar(value);
@@ -178,14 +183,13 @@ Error shared(
     const std::string& a,
     const std::string& b,
     const std::string& hint) {
-  Error error = internal::save_error(
+  return internal::save_error(
       ErrorCode::kInvalidArgument,
       "E_SHARED_TENSOR",
       a == b
           ? format("tensor '{}' repeats its own bytes", escape(a))
-          : format("tensors '{}' and '{}' share memory", escape(a), escape(b)));
-  error.hint = hint;
-  return error;
+          : format("tensors '{}' and '{}' share memory", escape(a), escape(b)),
+      hint);
 }
 
 } // namespace

@@ -70,9 +70,8 @@ struct FormatWriter {
   /// takes its place.
   bool can_rewrite = true;
   /// Nothing but what was read of such a file is written (`rewrite`): no writer
-  /// for other values. Errors of `fits`: what `rewrite` would refuse.
+  /// for other values.
   bool needs_file = false;
-  Status (*fits)(const Checkpoint& file, const Value& root) = nullptr;
   Status (*rewrite)(
       const Checkpoint& file,
       const Value& root,

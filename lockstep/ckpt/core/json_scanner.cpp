@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/core/json_scanner.h"
 
+#include <algorithm>
 #include <array>
-#include <set>
+#include <list>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/fixed_limits.h"
+#include "lockstep/ckpt/core/seen_keys.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -37,27 +39,6 @@ bool is_low_surrogate(std::uint32_t unit) {
   return unit >= 0xDC00 && unit <= 0xDFFF;
 }
 
-void append_utf8(std::string& out, std::uint32_t point) {
-  const auto put = [&out](std::uint32_t byte) {
-    out.push_back(static_cast<char>(byte));
-  };
-  if (point < 0x80) {
-    put(point);
-  } else if (point < 0x800) {
-    put(0xC0 | point >> 6);
-    put(0x80 | (point & 0x3F));
-  } else if (point < 0x10000) {
-    put(0xE0 | point >> 12);
-    put(0x80 | (point >> 6 & 0x3F));
-    put(0x80 | (point & 0x3F));
-  } else {
-    put(0xF0 | point >> 18);
-    put(0x80 | (point >> 12 & 0x3F));
-    put(0x80 | (point >> 6 & 0x3F));
-    put(0x80 | (point & 0x3F));
-  }
-}
-
 // What a backslash and this letter stand for; 0 for none.
 char simple_escape(char letter) {
   constexpr std::string_view kLetters = "\"\\/bfnrt";
@@ -73,11 +54,17 @@ Status JsonScanner::members(const MemberVisitor& visit, Repeats repeats) {
   if (accept('}')) {
     return {};
   }
-  std::set<std::string> seen;
+  SeenKeys seen;
+  std::list<std::string> made; // keys with escapes
+  std::string unescaped;
   do {
     const std::uint64_t at = offset();
-    LOCKSTEP_ASSIGN(const std::string key, string());
-    if (repeats == Repeats::kRefused && !seen.insert(key).second) {
+    LOCKSTEP_ASSIGN(std::string_view key, text(unescaped));
+    if (!unescaped.empty()) {
+      key = made.emplace_back(std::move(unescaped));
+      unescaped.clear();
+    }
+    if (repeats == Repeats::kRefused && !seen.insert(key)) {
       Error twice = error("");
       twice.message = format("key `{}` appears twice", escape(key));
       twice.detail = std::string(options_.duplicate_detail);
@@ -89,6 +76,14 @@ Status JsonScanner::members(const MemberVisitor& visit, Repeats repeats) {
     LOCKSTEP_TRY(visit(key));
   } while (accept(','));
   return expect('}');
+}
+
+Status JsonScanner::fields(std::initializer_list<Field> fields) {
+  return members([&](std::string_view key) {
+    const auto* field = std::ranges::find(fields, key, &Field::name);
+    return field == fields.end() || starts_with('n') ? skip_value()
+                                                     : field->read();
+  });
 }
 
 Status JsonScanner::elements(const std::function<Status()>& visit) {
@@ -103,28 +98,48 @@ Status JsonScanner::elements(const std::function<Status()>& visit) {
 }
 
 Result<std::string> JsonScanner::string() {
+  std::string made;
+  LOCKSTEP_ASSIGN(const std::string_view whole, text(made));
+  return made.empty() ? std::string(whole) : std::move(made);
+}
+
+Result<std::string_view> JsonScanner::text(std::string& made) {
   if (peek() != '"') {
     return error("expected a string");
   }
+  const std::size_t begin = ++at_;
+  skip_plain();
+  if (at_ == text_.size() || text_[at_] != '"') {
+    made = text_.substr(begin, at_ - begin);
+    LOCKSTEP_TRY(unescape(made));
+    return std::string_view(made);
+  }
   ++at_;
-  std::string out;
+  return text_.substr(begin, at_ - 1 - begin);
+}
+
+// The rest of a string, from its first byte that does not stand for itself.
+Status JsonScanner::unescape(std::string& out) {
   while (at_ < text_.size() && text_[at_] != '"') {
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && is_plain(text_[at_])) {
-      ++at_;
-    }
-    out.append(text_, begin, at_ - begin);
-    if (at_ < text_.size() && text_[at_] == '\\') {
-      LOCKSTEP_TRY(escape_sequence(out));
-    } else if (at_ < text_.size() && text_[at_] != '"') {
+    if (text_[at_] != '\\') {
       return error_at(at_, "control character in a string");
     }
+    LOCKSTEP_TRY(escape_sequence(out));
+    const std::size_t begin = at_;
+    skip_plain();
+    out.append(text_, begin, at_ - begin);
   }
   if (at_ == text_.size()) {
     return error_at(at_, "unterminated string");
   }
   ++at_;
-  return out;
+  return {};
+}
+
+void JsonScanner::skip_plain() {
+  while (at_ < text_.size() && is_plain(text_[at_])) {
+    ++at_;
+  }
 }
 
 Result<std::uint64_t> JsonScanner::unsigned_integer() {
@@ -200,7 +215,8 @@ Status JsonScanner::skip_key(const std::string& open) {
   if (open.empty() || open.back() != '{') {
     return {};
   }
-  LOCKSTEP_TRY(string());
+  std::string made;
+  LOCKSTEP_TRY(text(made));
   return expect(':');
 }
 
@@ -296,7 +312,8 @@ Result<std::uint32_t> JsonScanner::hex4() {
 Status JsonScanner::skip_scalar() {
   switch (peek()) {
     case '"': {
-      LOCKSTEP_TRY(string());
+      std::string made;
+      LOCKSTEP_TRY(text(made));
       return {};
     }
     case 't':

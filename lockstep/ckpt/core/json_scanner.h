@@ -4,11 +4,12 @@
 // caller did not ask for, depth is bounded, every error has its offset, and a
 // key that appears twice is an error, unless `Repeats` allows it.
 //   JsonScanner json(text, {.detail = "E_INDEX", .what = "the index"});
-//   json.members([&](const std::string& key) { return json.skip_value(); });
+//   json.members([&](std::string_view key) { return json.skip_value(); });
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -44,12 +45,20 @@ class JsonScanner {
   JsonScanner(std::string_view text, const JsonScannerOptions& options)
       : text_(text), options_(options) {}
 
-  /// Called before the value of each member; must consume it.
-  using MemberVisitor = std::function<Status(const std::string& key)>;
+  /// Called before the value of each member; must consume it. `key` is gone
+  /// when the object has been read.
+  using MemberVisitor = std::function<Status(std::string_view key)>;
   /// Reads an object.
   Status members(
       const MemberVisitor& visit,
       Repeats repeats = Repeats::kRefused);
+  /// A member of an object, and what reads its value.
+  struct Field {
+    std::string_view name = {};
+    std::function<Status()> read = {};
+  };
+  /// Reads an object. Members that no field names are skipped, and so is null.
+  Status fields(std::initializer_list<Field> fields);
   /// Reads an array; `visit` must consume one element.
   Status elements(const std::function<Status()>& visit);
   Result<std::string> string();
@@ -80,6 +89,10 @@ class JsonScanner {
   char peek();
   bool accept(char c);
   Status expect(char c);
+  // A string's text: a view of the document, or of `made` if it has escapes.
+  Result<std::string_view> text(std::string& made);
+  Status unescape(std::string& out);
+  void skip_plain();
   Status escape_sequence(std::string& out);
   Result<std::uint32_t> hex4();
   // Inside an object: the key before a value, with its colon.

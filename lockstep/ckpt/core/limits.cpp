@@ -59,8 +59,8 @@ constexpr std::array kFixed{
         "made-per-byte",
         "bytes",
         "made of each byte of a file",
-        "values that are one byte in a pickle take 32 or more: of lists with "
-        "millions of them --max-made-bytes allows more",
+        "a value of one byte in a pickle takes 32 and more: lists of millions "
+        "need max-made-bytes",
         kMadePerByte},
     FixedLimit{
         "steps-per-byte",
@@ -77,7 +77,7 @@ constexpr std::array kFixed{
     FixedLimit{
         "tree-levels",
         "levels",
-        "of values, whatever --max-depth says",
+        "of values, whatever max-depth says",
         "what 8 MiB of stack hold",
         kMaxTreeDepth},
     FixedLimit{
@@ -143,8 +143,8 @@ constexpr std::array kFixed{
     FixedLimit{
         "module-levels",
         "levels",
-        "of modules in a model.json",
-        "they are read by recursion",
+        "of modules in a model.json or a program",
+        "they are read, and freed, by recursion",
         kMaxModuleLevels},
     FixedLimit{
         "archive-levels",

@@ -40,11 +40,8 @@ class JsonMaker {
     if (const Dict* dict = value.as_dict()) {
       return items(dict->items);
     }
-    if (const List* list = value.as_list()) {
-      return elements(list->items);
-    }
-    if (const Tuple* tuple = value.as_tuple()) {
-      return elements(tuple->items);
+    if (const std::vector<Value>* values = value.elements()) {
+      return elements(*values);
     }
     if (const Set* set = value.as_set()) {
       return elements(set->items);

@@ -21,9 +21,11 @@ Error read_error(
 Error corrupt_file(
     std::string_view detail,
     std::string message,
-    std::string record) {
+    std::string record,
+    std::optional<std::uint64_t> offset) {
   Error error = read_error(ErrorCode::kCorrupt, detail, std::move(message));
   error.record = std::move(record);
+  error.offset = offset;
   return error;
 }
 

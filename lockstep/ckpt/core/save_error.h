@@ -40,15 +40,30 @@ inline constexpr std::string_view kQuantizedHint =
     "in Python, dequantize() makes a plain tensor of it; the format 'pt' holds "
     "it as it is";
 
-inline Error
-save_error(ErrorCode code, std::string detail, std::string message) {
+/// What helps against an instance of this class; empty for most.
+inline std::string_view class_hint(std::string_view class_name) {
+  return class_name.starts_with("torch.nn.parameter.Uninitialized")
+             ? "a lazy module has no weights yet: run the model on a batch in "
+               "Python, and save it then"
+             : "";
+}
+
+/// Without a `hint` that of `kSaveHints`.
+inline Error save_error(
+    ErrorCode code,
+    std::string detail,
+    std::string message,
+    std::string hint = {}) {
   const auto* const row =
       std::ranges::find(kSaveHints, detail, &SaveHint::detail);
+  if (hint.empty() && row != kSaveHints.end()) {
+    hint = row->hint;
+  }
   return {
       .code = code,
       .op = "ckpt.save",
       .message = std::move(message),
-      .hint = std::string(row == kSaveHints.end() ? "" : row->hint),
+      .hint = std::move(hint),
       .detail = std::move(detail)};
 }
 

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/row_major.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/print.h"
 
@@ -39,24 +40,14 @@ Status for_each_index(const Tensor& tensor, const IndexVisitor& visit) {
     return {};
   }
   LOCKSTEP_ASSIGN(const ByteSpan bytes, tensor.storage->source->load());
-  std::vector<std::int64_t> place(tensor.sizes.size(), 0);
   const std::size_t size = dtype_info(tensor.dtype).size;
-  std::int64_t at = tensor.offset;
-  for (; left > 0; --left) {
-    const std::byte* element = &bytes[static_cast<std::size_t>(at) * size];
+  for (internal::RowMajor at(tensor); left > 0; --left, at.next()) {
+    const std::byte* element = &bytes[at.offset() * size];
     std::int64_t number = 0;
     std::int32_t narrow = 0;
     std::memcpy(is_long ? static_cast<void*>(&number) : &narrow, element, size);
-    if (!visit(place, is_long ? number : narrow)) {
+    if (!visit(at.index(), is_long ? number : narrow)) {
       return {};
-    }
-    for (std::size_t d = place.size(); d-- > 0;) {
-      at += tensor.strides[d];
-      if (++place[d] < tensor.sizes[d]) {
-        break;
-      }
-      at -= tensor.strides[d] * tensor.sizes[d];
-      place[d] = 0;
     }
   }
   return {};

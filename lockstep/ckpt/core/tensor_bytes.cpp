@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/row_major.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
@@ -81,15 +83,42 @@ Extent extent_of(const Tensor& tensor) {
   return {.begin = tensor.offset, .count = last + 1};
 }
 
-// Elements are kept as little-endian files have them.
 bool is_read_as(DType stored, DType wanted) {
-  const bool is_native = std::endian::native == std::endian::little ||
-                         dtype_info(stored).size == 1;
-  return is_native && (stored == wanted ||
-                       (stored == DType::kBool && wanted == DType::kUInt8));
+  return stored == wanted ||
+         (stored == DType::kBool && wanted == DType::kUInt8);
+}
+
+// Elements are kept as little-endian files have them.
+bool is_native(DType stored) {
+  return std::endian::native == std::endian::little ||
+         dtype_info(stored).size == 1;
 }
 
 } // namespace
+
+bool internal::lies_in_rows(const Tensor& tensor) {
+  return tensor.is_contiguous() && !Resolver(tensor).is_needed();
+}
+
+Result<ByteSpan> internal::row_bytes(const Tensor& tensor) {
+  const std::uint64_t size = contiguous_bytes(tensor);
+  if (size == 0) {
+    return ByteSpan();
+  }
+  LOCKSTEP_ASSIGN(const ByteSpan all, tensor.storage->source->load());
+  const auto begin =
+      static_cast<std::uint64_t>(tensor.offset) * dtype_info(tensor.dtype).size;
+  if (begin > all.size() || size > all.size() - begin) {
+    return corrupt_file(
+        "E_VIEW_BOUNDS",
+        format(
+            "expected {} bytes from byte {} of the storage, it has {}",
+            size,
+            begin,
+            all.size()));
+  }
+  return all.subspan(begin, size);
+}
 
 ByteSpan internal::element_bytes(
     const Tensor& tensor,
@@ -111,34 +140,24 @@ ByteSpan internal::element_bytes(
             dtype_info(tensor.dtype).name),
         "ask for the tensor's own type; std::byte reads any");
   }
+  if (dtype && !is_native(tensor.dtype)) {
+    refuse(
+        ErrorCode::kUnsupported,
+        "elements have their low byte first, numbers of this machine their "
+        "high one",
+        "std::byte reads them as they are");
+  }
   if (!has_bytes(tensor)) {
     refuse(ErrorCode::kUnsupported, "the file has no bytes of the tensor", "");
   }
-  if (!tensor.is_contiguous() || Resolver(tensor).is_needed()) {
+  if (!lies_in_rows(tensor)) {
     refuse(
         ErrorCode::kInvalidArgument,
         "the elements do not lie row by row, or are to be negated",
         "tensors() gives those of a file so that they do; for_each_block reads "
         "them in order");
   }
-  const std::uint64_t size = contiguous_bytes(tensor);
-  if (size == 0) {
-    return {}; // its view may begin behind the storage
-  }
-  const ByteSpan all = tensor.storage->source->load().value();
-  const auto begin =
-      static_cast<std::uint64_t>(tensor.offset) * dtype_info(tensor.dtype).size;
-  if (begin > all.size() || size > all.size() - begin) {
-    refuse(
-        ErrorCode::kCorrupt,
-        format(
-            "expected {} bytes from byte {} of the storage, it has {}",
-            size,
-            begin,
-            all.size()),
-        "");
-  }
-  const ByteSpan bytes = all.subspan(begin, size);
+  const ByteSpan bytes = row_bytes(tensor).value();
   if (std::bit_cast<std::uintptr_t>(bytes.data()) % alignment != 0) {
     refuse(
         ErrorCode::kInvalidArgument,
@@ -211,7 +230,7 @@ class TensorBlocks::Impl {
         per_block_(kTensorBlockBytes / element_),
         is_plain_(
             tensor.is_contiguous() || dtype_info(tensor.dtype).per_byte > 1),
-        index_(tensor.sizes.size(), 0) {}
+        at_(tensor) {}
 
   Result<ByteSpan> next() {
     const std::uint64_t count = std::min(left_, per_block_);
@@ -258,25 +277,14 @@ class TensorBlocks::Impl {
     }
     block_.clear();
     for (std::uint64_t i = 0; i < count; ++i) {
-      const ByteSpan element =
-          extent_.subspan(static_cast<std::size_t>(at_) * element_, element_);
+      const ByteSpan element = extent_.subspan(
+          (at_.offset() - static_cast<std::size_t>(tensor_.offset)) * element_,
+          element_);
       block_.insert(block_.end(), element.begin(), element.end());
-      step();
+      at_.next();
     }
     resolver_.apply(block_);
     return ByteSpan(block_);
-  }
-
-  // To the next element in row-major order.
-  void step() {
-    for (std::size_t d = index_.size(); d-- > 0;) {
-      at_ += tensor_.strides[d];
-      if (++index_[d] < tensor_.sizes[d]) {
-        break;
-      }
-      at_ -= tensor_.strides[d] * tensor_.sizes[d];
-      index_[d] = 0;
-    }
   }
 
   const Tensor& tensor_;
@@ -287,8 +295,7 @@ class TensorBlocks::Impl {
   std::uint64_t per_block_;
   bool is_plain_;
   std::uint64_t done_ = 0;
-  std::vector<std::int64_t> index_;
-  std::int64_t at_ = 0;
+  internal::RowMajor at_;
   ByteSpan extent_;
   std::vector<std::byte> scratch_;
   std::vector<std::byte> block_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <utility>
 
 #include "lockstep/ckpt/core/dtensor.h"
@@ -53,6 +54,24 @@ const SparseLayout* sparse_layout(const Value& value) {
   return row == kSparseLayouts.end() ? nullptr : row;
 }
 
+// Sizes that a tensor can have; nothing for others.
+std::optional<std::vector<std::int64_t>> shape_of(const Value& value) {
+  auto sizes = integers_of(value);
+  if (!sizes || sizes->size() > kMaxDimensions) {
+    return std::nullopt;
+  }
+  std::int64_t elements = 1;
+  for (const std::int64_t size : *sizes) {
+    if (size < 0 || __builtin_mul_overflow(
+                        elements,
+                        std::max<std::int64_t>(size, 1),
+                        &elements)) {
+      return std::nullopt;
+    }
+  }
+  return sizes;
+}
+
 bool all_tensors(const std::vector<TensorPart>& parts) {
   return std::ranges::all_of(parts, [](const TensorPart& part) {
     return part.value->as_tensor() != nullptr;
@@ -70,7 +89,7 @@ Layout sparse(const std::vector<Value>& args) {
   for (std::size_t i = 0; i < row->count; ++i) {
     tensor.parts.push_back({row->parts.at(i), &data->items[i]});
   }
-  tensor.sizes = integers_of(data->items[row->count]);
+  tensor.sizes = shape_of(data->items[row->count]);
   if (!tensor.sizes || !all_tensors(tensor.parts)) {
     return std::nullopt;
   }
@@ -115,33 +134,40 @@ Layout jagged(const std::vector<Value>& args) {
   return tensor;
 }
 
-// Dtype and size at these places of the arguments, no parts.
+// Dtype, size and stride from `dtype_at` on, and whether there is a gradient at
+// `gradient_at`; no parts.
 Layout shape_only(
     std::string_view layout,
     const std::vector<Value>& args,
-    std::size_t dtype_at) {
-  if (args.size() < dtype_at + 2) {
+    std::size_t dtype_at,
+    std::size_t gradient_at) {
+  if (args.size() <= gradient_at) {
     return std::nullopt;
   }
   const DTypeValue* dtype = args[dtype_at].as_dtype();
-  auto sizes = integers_of(args[dtype_at + 1]);
-  if (dtype == nullptr || !sizes) {
+  auto sizes = shape_of(args[dtype_at + 1]);
+  auto strides = integers_of(args[dtype_at + 2]);
+  const auto has_gradient = args[gradient_at].as_bool();
+  if (dtype == nullptr || !sizes || !strides ||
+      strides->size() != sizes->size()) {
     return std::nullopt;
   }
   return LayoutTensor{
       .layout = layout,
       .dtype = dtype->dtype,
-      .sizes = std::move(sizes)};
+      .sizes = std::move(sizes),
+      .strides = std::move(*strides),
+      .requires_grad = has_gradient && *has_gradient};
 }
 
 // (dtype, size, stride, requires_grad)
 Layout meta(const std::vector<Value>& args) {
-  return shape_only("meta", args, 0);
+  return shape_only(kMetaLayout, args, 0, 3);
 }
 
 // (class, dtype, size, stride, offset, layout, device, requires_grad)
 Layout wrapper(const std::vector<Value>& args) {
-  return shape_only("wrapper", args, 1);
+  return shape_only("wrapper", args, 1, 7);
 }
 
 // (tensor on the CPU, dtype, device, requires_grad)

@@ -57,6 +57,8 @@ struct TensorPart {
   const Value* value = nullptr;
 };
 
+inline constexpr std::string_view kMetaLayout = "meta";
+
 /// A tensor of another layout.
 struct LayoutTensor {
   /// "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
@@ -68,6 +70,9 @@ struct LayoutTensor {
   std::optional<DType> dtype = {};
   /// Shape of the whole; nothing where the parts decide it.
   std::optional<std::vector<std::int64_t>> sizes = {};
+  /// Of one without parts.
+  std::vector<std::int64_t> strides = {};
+  bool requires_grad = false;
   /// Which part of it the file has: "rows 5..10 of 10, Shard(0)".
   std::string place = {};
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
-#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/places.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/walk.h"
@@ -12,27 +14,20 @@
 namespace lockstep::ckpt {
 namespace {
 
-// Empty for a child that a name leads to, and for parameters of quantization.
-std::string_view label_of(ChildSlot slot) {
-  switch (slot) {
-    case ChildSlot::kMember:
-      return "<set>";
-    case ChildSlot::kKey:
-      return "<keys>";
-    case ChildSlot::kAttributeKey:
-      return "<attribute keys>";
-    case ChildSlot::kAttribute:
-    case ChildSlot::kTensorAttributes:
-      return "<attributes>";
-    case ChildSlot::kArgs:
-      return "<args>";
-    case ChildSlot::kElement:
-    case ChildSlot::kItem:
-    case ChildSlot::kState:
-    case ChildSlot::kQuantizer:
-      return "";
+// As a tensor; without parts, as on "meta", it has a storage without bytes.
+Tensor whole_of(
+    const LayoutTensor& tensor,
+    const std::vector<std::int64_t>& sizes) {
+  Tensor whole;
+  whole.dtype = tensor.dtype.value_or(whole.dtype);
+  whole.sizes = sizes;
+  if (tensor.parts.empty()) {
+    whole.strides = tensor.strides;
+    whole.requires_grad = tensor.requires_grad;
+    whole.storage = std::make_shared<Storage>();
+    whole.storage->location = tensor.layout == kMetaLayout ? tensor.layout : "";
   }
-  __builtin_unreachable();
+  return whole;
 }
 
 class TensorWalk final : public ValueWalk {
@@ -125,10 +120,7 @@ class TensorWalk final : public ValueWalk {
   Status parts(const LayoutTensor& tensor) {
     // A parameter's own tensor lies among its arguments, too.
     if (visitors_.wholes != nullptr && tensor.sizes && !only_new_) {
-      Tensor whole;
-      whole.dtype = tensor.dtype.value_or(whole.dtype);
-      whole.sizes = *tensor.sizes;
-      (*visitors_.wholes)(name(), whole);
+      (*visitors_.wholes)(name(), whole_of(tensor, *tensor.sizes));
     }
     for (const auto& [part, value] : tensor.parts) {
       LOCKSTEP_TRY(part.empty() ? walk(*value) : below(part, *value));
@@ -183,21 +175,6 @@ TensorVisitor adds_to(std::vector<std::string>& names) {
 }
 
 } // namespace
-
-std::string place_step(const Value& parent, const Child& child) {
-  std::string label(label_of(child.slot));
-  switch (child.slot) {
-    case ChildSlot::kMember:
-    case ChildSlot::kKey:
-    case ChildSlot::kAttributeKey:
-      return label + "." + std::to_string(child.index);
-    case ChildSlot::kAttribute:
-      return label + "." +
-             key_text(parent.as_dict()->attributes[child.index].first);
-    default:
-      return label;
-  }
-}
 
 Status for_each_tensor(
     const Value& root,

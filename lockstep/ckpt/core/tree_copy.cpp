@@ -59,8 +59,9 @@ Result<Value> TreeCopy::copy(const Value& value) {
   ++depth_;
   Value made = shallow_copy(value);
   for (std::size_t i = 0; i < child_count(made); ++i) {
-    const Child child = child_of(made, i);
-    LOCKSTEP_ASSIGN(*child.value, copy_child(child));
+    LOCKSTEP_ASSIGN(
+        child_at(made, i),
+        copy_child(child_of(std::as_const(made), i)));
   }
   --depth_;
   LOCKSTEP_TRY(change(made));

@@ -43,15 +43,14 @@ class ArrayWalk final : public ValueWalk {
 };
 
 Error not_read(std::string_view what, std::string hint) {
-  Error error = save_error(
+  return save_error(
       ErrorCode::kUnsupported,
       "E_NOT_TENSOR",
       format(
           "{} is a NumPy array that is no tensor; it was not read, so it "
           "cannot be written",
-          what));
-  error.hint = std::move(hint);
-  return error;
+          what),
+      std::move(hint));
 }
 
 } // namespace

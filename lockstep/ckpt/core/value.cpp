@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/change_container.h"
 #include "lockstep/ckpt/core/value_equal.h"
 
 namespace lockstep::ckpt {
@@ -49,8 +50,6 @@ struct Release {
   std::vector<Value>& pending;
 
   template <class T>
-  void operator()(const T& /*scalar*/) const {}
-  template <Container T>
   void operator()(T& node) const {
     take(node.items);
     if constexpr (std::is_same_v<T, Dict>) {
@@ -198,12 +197,12 @@ void Value::release() {
     return;
   }
   std::vector<Value> pending;
-  visit(Release{pending});
+  internal::change_container(*this, Release{pending});
   while (!pending.empty()) {
-    const Value last = std::move(pending.back());
+    Value last = std::move(pending.back());
     pending.pop_back();
     if (last.owners() == 1) {
-      last.visit(Release{pending});
+      internal::change_container(last, Release{pending});
     }
   }
 }
@@ -240,46 +239,6 @@ std::shared_ptr<Tensor> Value::shared_tensor() const {
                                 : nullptr;
 }
 
-Copy<BigInt> Value::as_big_int() const&& {
-  return copy<BigInt>(as_big_int(), Type::kBigInt);
-}
-Copy<std::string> Value::as_string() const&& {
-  return copy<std::string>(as_string(), Type::kString);
-}
-Copy<Bytes> Value::as_bytes() const&& {
-  return copy<Bytes>(as_bytes(), Type::kBytes);
-}
-Copy<Complex> Value::as_complex() const&& {
-  return copy<Complex>(as_complex(), Type::kComplex);
-}
-Copy<Size> Value::as_size() const&& {
-  return copy<Size>(as_size(), Type::kSize);
-}
-Copy<Device> Value::as_device() const&& {
-  return copy<Device>(as_device(), Type::kDevice);
-}
-Copy<Storage> Value::as_storage() const&& {
-  return copy<Storage>(as_storage(), Type::kStorage);
-}
-Copy<Tensor> Value::as_tensor() const&& {
-  return copy<Tensor>(as_tensor(), Type::kTensor);
-}
-Copy<List> Value::as_list() const&& {
-  return copy<List>(as_list(), Type::kList);
-}
-Copy<Tuple> Value::as_tuple() const&& {
-  return copy<Tuple>(as_tuple(), Type::kTuple);
-}
-Copy<Set> Value::as_set() const&& {
-  return copy<Set>(as_set(), Type::kSet);
-}
-Copy<Dict> Value::as_dict() const&& {
-  return copy<Dict>(as_dict(), Type::kDict);
-}
-Copy<Object> Value::as_object() const&& {
-  return copy<Object>(as_object(), Type::kObject);
-}
-
 Ref<const std::vector<Value>> Value::elements() const& noexcept {
   const List* list = as_list();
   const Tuple* tuple = as_tuple();
@@ -288,10 +247,6 @@ Ref<const std::vector<Value>> Value::elements() const& noexcept {
       : tuple != nullptr ? &tuple->items
                          : nullptr,
       asked(Type::kList)};
-}
-
-Copy<std::vector<Value>> Value::elements() const&& {
-  return copy<std::vector<Value>>(elements(), Type::kList);
 }
 
 std::string_view Value::text() const& noexcept {
@@ -331,14 +286,6 @@ Ref<const Value> Value::find(std::int64_t key) const& noexcept {
             return integer != nullptr && *integer == key;
           }),
       asked(Type::kNone)};
-}
-
-Copy<Value> Value::find(std::string_view key) const&& {
-  return copy<Value>(find(key), Type::kNone);
-}
-
-Copy<Value> Value::find(std::int64_t key) const&& {
-  return copy<Value>(find(key), Type::kNone);
 }
 
 void Value::set(Value key, Value value) {

@@ -15,11 +15,11 @@ namespace {
 
 // Keys and values alternate, as in the file.
 Child part(
-    std::vector<Item>& items,
+    const std::vector<Item>& items,
     std::size_t index,
     ChildSlot key,
     ChildSlot value) {
-  Item& item = items[index / 2];
+  const Item& item = items[index / 2];
   return index % 2 == 0 ? Child{key, index / 2, &item.first}
                         : Child{value, index / 2, &item.second};
 }
@@ -30,18 +30,18 @@ struct Count {
     return 0;
   }
   template <class T>
-    requires requires(T& t) { t.items; }
-  std::size_t operator()(T& node) const {
+    requires requires(const T& t) { t.items; }
+  std::size_t operator()(const T& node) const {
     return node.items.size();
   }
-  std::size_t operator()(Dict& node) const {
+  std::size_t operator()(const Dict& node) const {
     return 2 * (node.items.size() + node.attributes.size());
   }
-  std::size_t operator()(Object& node) const {
+  std::size_t operator()(const Object& node) const {
     return (node.args ? 1U : 0U) + (node.state ? 1U : 0U) +
            2 * node.items.size();
   }
-  std::size_t operator()(Tensor& node) const {
+  std::size_t operator()(const Tensor& node) const {
     return (node.attributes ? 1U : 0U) + (node.quantizer ? 1U : 0U);
   }
 };
@@ -54,14 +54,14 @@ struct ChildAt {
     return {};
   }
   template <class T>
-    requires requires(T& t) { t.items; }
-  Child operator()(T& node) const {
+    requires requires(const T& t) { t.items; }
+  Child operator()(const T& node) const {
     return {ChildSlot::kElement, index, &node.items[index]};
   }
-  Child operator()(Set& node) const {
+  Child operator()(const Set& node) const {
     return {ChildSlot::kMember, index, &node.items[index]};
   }
-  Child operator()(Dict& node) const {
+  Child operator()(const Dict& node) const {
     const std::size_t own = 2 * node.items.size();
     return index < own
                ? part(node.items, index, ChildSlot::kKey, ChildSlot::kItem)
@@ -71,7 +71,7 @@ struct ChildAt {
                      ChildSlot::kAttributeKey,
                      ChildSlot::kAttribute);
   }
-  Child operator()(Object& node) const {
+  Child operator()(const Object& node) const {
     std::size_t rest = index;
     if (node.args && rest-- == 0) {
       return {ChildSlot::kArgs, 0, node.args.get()};
@@ -81,7 +81,7 @@ struct ChildAt {
     }
     return part(node.items, rest, ChildSlot::kKey, ChildSlot::kItem);
   }
-  Child operator()(Tensor& node) const {
+  Child operator()(const Tensor& node) const {
     return node.attributes && index == 0
                ? Child{ChildSlot::kTensorAttributes, 0, node.attributes.get()}
                : Child{ChildSlot::kQuantizer, 0, node.quantizer.get()};
@@ -115,7 +115,17 @@ Child child_of(const Value& value, std::size_t index) {
   return value.visit(ChildAt{index});
 }
 
-Value& child_at(const Value& value, std::size_t index) {
+MutableChild child_of(Value& value, std::size_t index) {
+  const auto [slot, place, child] = child_of(std::as_const(value), index);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): of what is no const
+  return {slot, place, const_cast<Value*>(child)};
+}
+
+const Value& child_at(const Value& value, std::size_t index) {
+  return *child_of(value, index).value;
+}
+
+Value& child_at(Value& value, std::size_t index) {
   return *child_of(value, index).value;
 }
 
@@ -172,21 +182,6 @@ Status for_each_member(const Value& state, const MemberVisitor& visit) {
     }
   }
   return {};
-}
-
-std::string_view unnamed_child(const Value& module) {
-  constexpr std::string_view kFolder =
-      "torch.distributed.algorithms._checkpoint.checkpoint_wrapper.";
-  const Object* object = module.as_object();
-  std::string_view name =
-      object == nullptr ? std::string_view() : object->global;
-  if (!name.starts_with(kFolder)) {
-    return "";
-  }
-  name.remove_prefix(kFolder.size());
-  return name == "CheckpointWrapper" || name == "OffloadWrapper"
-             ? "_checkpoint_wrapped_module"
-             : "";
 }
 
 std::uint64_t member_cost(const Value& state) {
@@ -350,9 +345,18 @@ bool ValueWalk::is_at_key(std::string_view key) const {
 }
 
 void NodeWalk::run(const Value& root, const Visitor& visit) {
-  std::vector<const Value*> pending{&root};
+  run_nodes<const Value>(root, visit);
+}
+
+void NodeWalk::run(Value& root, const Changer& change) {
+  run_nodes<Value>(root, change);
+}
+
+template <class V>
+void NodeWalk::run_nodes(V& root, const std::function<bool(V& node)>& visit) {
+  std::vector<V*> pending{&root};
   while (!pending.empty()) {
-    const Value& node = *pending.back();
+    V& node = *pending.back();
     pending.pop_back();
     const bool is_new =
         node.address() != nullptr && seen_.insert(node.address()).second;

@@ -162,7 +162,6 @@ constexpr std::array kFormats{
             {.name = "pt2",
              .help = "the same program with other weights",
              .needs_file = true,
-             .fits = fits_exported,
              .rewrite = rewrite_exported,
              .write = write_no_program}},
     Format{

@@ -214,19 +214,12 @@ Status save(
     const SaveOptions& options,
     FileSystem& fs) {
   if (const Format* format = format_to_write(options.format)) {
-    if (Status read = internal::check_arrays_read(root); !read) {
-      read.error().path = path;
-      return read;
-    }
+    LOCKSTEP_TRY(in_file(internal::check_arrays_read(root), path));
     // Formats of tensors alone refuse views, unless they are to be cloned.
     if (format->writer.expands_views &&
         (options.clone_views || !format->writer.is_tensors_only)) {
-      if (Status bounded = check_views(root, options.max_expanded_bytes);
-          !bounded) {
-        Error error = std::move(bounded).error();
-        error.path = path;
-        return error;
-      }
+      LOCKSTEP_TRY(
+          in_file(check_views(root, options.max_expanded_bytes), path));
     }
     return format->writer.write(path, root, options, fs);
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <utility>
 
 #include "lockstep/ckpt/core/budget.h"
+#include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -15,62 +16,38 @@ namespace {
 
 // The elements of a tensor row by row, where every type may lie: those of its
 // storage if they are so, else a copy.
-class RowsSource final : public StorageSource {
+class RowsSource final : public internal::MadeSource {
  public:
   RowsSource(Tensor tensor, std::uint64_t max_expanded_bytes)
-      : tensor_(std::move(tensor)), max_expanded_bytes_(max_expanded_bytes) {}
+      : MadeSource(contiguous_bytes(tensor)),
+        tensor_(std::move(tensor)),
+        max_expanded_bytes_(max_expanded_bytes) {}
 
   Result<ByteSpan> load() override {
-    const std::scoped_lock lock(mutex_);
-    if (contiguous_bytes(tensor_) == 0) {
-      return ByteSpan(); // its view may begin behind the storage
+    if (internal::lies_in_rows(tensor_)) {
+      LOCKSTEP_ASSIGN(const ByteSpan bytes, internal::row_bytes(tensor_));
+      if (is_aligned(bytes)) {
+        return bytes;
+      }
     }
-    if (!bytes_) {
-      LOCKSTEP_TRY(check_expansion(tensor_, max_expanded_bytes_));
-      LOCKSTEP_ASSIGN(bytes_, is_plain() ? aligned() : gathered());
-    }
-    return *bytes_;
+    LOCKSTEP_TRY(check_expansion(tensor_, max_expanded_bytes_));
+    return MadeSource::load();
   }
   Status stream(const BlockVisitor& visit) override {
+    LOCKSTEP_TRY(check_expansion(tensor_, max_expanded_bytes_));
     return for_each_block(tensor_, visit);
   }
 
  private:
-  [[nodiscard]] bool is_plain() const {
-    return tensor_.is_contiguous() && !tensor_.is_conj && !tensor_.is_neg;
-  }
-
-  Result<ByteSpan> aligned() {
+  [[nodiscard]] bool is_aligned(ByteSpan bytes) const {
     const std::size_t element = dtype_info(tensor_.dtype).size;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan bytes,
-        tensor_.storage->source->view(
-            static_cast<std::uint64_t>(tensor_.offset) * element,
-            contiguous_bytes(tensor_),
-            copy_));
-    const auto address = std::bit_cast<std::uintptr_t>(bytes.data());
-    if (address % std::min(element, alignof(std::max_align_t)) == 0) {
-      return bytes;
-    }
-    copy_.assign(bytes.begin(), bytes.end());
-    return ByteSpan(copy_);
-  }
-
-  Result<ByteSpan> gathered() {
-    copy_.clear(); // what was read before an error
-    copy_.reserve(contiguous_bytes(tensor_));
-    LOCKSTEP_TRY(for_each_block(tensor_, [this](ByteSpan block) {
-      copy_.insert(copy_.end(), block.begin(), block.end());
-      return Status();
-    }));
-    return ByteSpan(copy_);
+    return std::bit_cast<std::uintptr_t>(bytes.data()) %
+               std::min(element, alignof(std::max_align_t)) ==
+           0;
   }
 
   const Tensor tensor_;
   const std::uint64_t max_expanded_bytes_;
-  std::mutex mutex_;
-  std::optional<ByteSpan> bytes_;
-  std::vector<std::byte> copy_;
 };
 
 Tensor row_by_row(const Tensor& tensor, std::uint64_t max_expanded_bytes) {

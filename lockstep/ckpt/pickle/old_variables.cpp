@@ -58,7 +58,7 @@ class Modernizer {
  public:
   void run(Value& root) {
     replace(root);
-    NodeWalk().run(root, [this](const Value& node) {
+    NodeWalk().run(root, [this](Value& node) {
       for (std::size_t i = 0; i < child_count(node); ++i) {
         replace(child_at(node, i));
       }

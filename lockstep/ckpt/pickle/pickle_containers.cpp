@@ -29,7 +29,7 @@ void reserve_first(std::vector<T>& items, std::size_t count) {
 }
 
 // An object that was called: a bare name is a class and takes no items.
-Object* made_object(const Value& value) {
+Object* made_object(Value& value) {
   Object* object = value.as_object();
   return object == nullptr || is_bare_global(*object) ? nullptr : object;
 }

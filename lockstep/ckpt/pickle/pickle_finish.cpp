@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/change_container.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle/globals.h"
@@ -199,9 +200,6 @@ class Finisher {
 // Breaks a cycle.
 struct Empty {
   template <class T>
-  void operator()(const T& /*scalar*/) const {}
-  template <class T>
-    requires requires(T& t) { t.items; }
   void operator()(T& node) const {
     auto items = std::exchange(node.items, {});
     if constexpr (std::is_same_v<T, Dict>) {
@@ -216,8 +214,8 @@ struct Empty {
 } // namespace
 
 ReusedNodes::~ReusedNodes() {
-  for (const auto& [node, value] : nodes_) {
-    value.visit(Empty{});
+  for (auto& [node, value] : nodes_) {
+    internal::change_container(value, Empty{});
   }
 }
 

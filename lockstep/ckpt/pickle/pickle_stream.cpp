@@ -82,14 +82,14 @@ Result<PickleResult> PickleStream::next(PersistentIdHandler* handler) {
 
 Result<std::uint64_t> PickleStream::next_number(std::size_t size) {
   if (remaining() < size) {
-    Error error = corrupt_file(
+    return corrupt_file(
         "E_TRUNCATED",
         format(
             "the file ends inside a number; expected {} bytes, got {}",
             size,
-            remaining()));
-    error.offset = position_;
-    return error;
+            remaining()),
+        {},
+        position_);
   }
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,
@@ -114,11 +114,11 @@ Result<std::int64_t> PickleStream::next_i64() {
 
 Status PickleStream::skip(std::uint64_t bytes) {
   if (bytes > remaining()) {
-    Error error = corrupt_file(
+    return corrupt_file(
         "E_TRUNCATED",
-        format("expected {} more bytes, got {}", bytes, remaining()));
-    error.offset = position_;
-    return error;
+        format("expected {} more bytes, got {}", bytes, remaining()),
+        {},
+        position_);
   }
   position_ += bytes;
   return {};

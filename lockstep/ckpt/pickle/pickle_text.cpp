@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/internal/numbers.h"
+#include "lockstep/base/strings.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -230,27 +231,6 @@ std::optional<std::string> latin1_from_utf8(std::string_view text) {
         static_cast<char>((lead & 0x03) << 6 | (byte_at(text, i) & 0x3F)));
   }
   return bytes;
-}
-
-void append_utf8(std::string& text, std::uint32_t code_point) {
-  const auto tail = [&](unsigned shift) {
-    text.push_back(static_cast<char>(0x80 | (code_point >> shift & 0x3F)));
-  };
-  if (code_point < 0x80) {
-    text.push_back(static_cast<char>(code_point));
-  } else if (code_point < 0x800) {
-    text.push_back(static_cast<char>(0xC0 | code_point >> 6));
-    tail(0);
-  } else if (code_point < 0x10000) {
-    text.push_back(static_cast<char>(0xE0 | code_point >> 12));
-    tail(6);
-    tail(0);
-  } else {
-    text.push_back(static_cast<char>(0xF0 | code_point >> 18));
-    tail(12);
-    tail(6);
-    tail(0);
-  }
 }
 
 } // namespace lockstep::ckpt

@@ -32,7 +32,4 @@ std::optional<std::string> unescape_unicode(std::string_view text);
 /// Bytes whose code points `text` (UTF-8) holds; nothing if one is over 255.
 std::optional<std::string> latin1_from_utf8(std::string_view text);
 
-/// Appends a code point as UTF-8 (surrogates as three bytes).
-void append_utf8(std::string& text, std::uint32_t code_point);
-
 } // namespace lockstep::ckpt

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/pickle/value_pickler.h"
@@ -265,6 +266,9 @@ std::string ValuePickler::refusal_hint(const Object& object) {
     return "plain_namespaces() writes it as a dict; 'lockstep ckpt drop' "
            "takes "
            "it out";
+  }
+  if (const auto hint = class_hint(object.global); !hint.empty()) {
+    return std::string(hint);
   }
   const bool is_module =
       object.state != nullptr && object.state->find("_modules") != nullptr;

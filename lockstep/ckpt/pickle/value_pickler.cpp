@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle.h"
@@ -338,20 +339,18 @@ void ValuePickler::empty_ordered_dict() {
 }
 
 Error ValuePickler::refuse(std::string_view message, std::string hint) const {
-  return {
-      .code = ErrorCode::kUnsupported,
-      .op = "ckpt.save",
-      .message = format("{}: {}", where(), message),
-      .hint = std::move(hint),
-      .detail = "E_NOT_SAFE"};
+  return save_error(
+      ErrorCode::kUnsupported,
+      "E_NOT_SAFE",
+      format("{}: {}", where(), message),
+      std::move(hint));
 }
 
 Error ValuePickler::invalid(std::string_view message) const {
-  return {
-      .code = ErrorCode::kInvalidArgument,
-      .op = "ckpt.save",
-      .message = format("{}: {}", where(), message),
-      .detail = "E_TENSOR"};
+  return save_error(
+      ErrorCode::kInvalidArgument,
+      "E_TENSOR",
+      format("{}: {}", where(), message));
 }
 
 std::string ValuePickler::where() const {

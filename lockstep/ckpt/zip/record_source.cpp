@@ -152,4 +152,27 @@ std::shared_ptr<StorageSource> record_source(
       offset);
 }
 
+Result<std::string> record_text(
+    const ZipReader& zip,
+    const ZipRecord& record,
+    const LoadOptions& options) {
+  if (record.size > options.limits.max_pickle_bytes) {
+    return read_error(
+        ErrorCode::kUnsafe,
+        "E_LIMIT",
+        format(
+            "record '{}' is too large; expected at most {} bytes, got {}",
+            escape(record.name),
+            options.limits.max_pickle_bytes,
+            record.size),
+        "Limits::max_pickle_bytes allows more");
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan bytes,
+      options.check_crc ? zip.read_checked(record, scratch)
+                        : zip.read(record, scratch));
+  return std::string(as_text(bytes));
+}
+
 } // namespace lockstep::ckpt

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
@@ -20,5 +22,12 @@ std::shared_ptr<StorageSource> record_source(
     std::uint64_t nbytes,
     bool check_crc,
     std::uint64_t offset = 0);
+
+/// The text of `record`, a table or the like. Errors: kUnsafe (E_LIMIT) for one
+/// that is larger than a pickle may be; kCorrupt (E_CRC), kIo.
+Result<std::string> record_text(
+    const ZipReader& zip,
+    const ZipRecord& record,
+    const LoadOptions& options);
 
 } // namespace lockstep::ckpt

@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Rows 19 to 29, 66, 70, 72: the records of a checkpoint.
-#include <libdeflate.h>
-
 #include "tests/ckpt/bad_inputs/bad_input.h"
 #include "tests/ckpt/bad_inputs/builders.h"
+#include "tests/ckpt/deflate.h"
 
 namespace lockstep::ckpt::bad_inputs {
 namespace {
-
-std::string deflate(const std::string& text) {
-  std::string out(text.size() + 100, '\0');
-  auto* packer = libdeflate_alloc_compressor(9);
-  out.resize(libdeflate_deflate_compress(
-      packer,
-      text.data(),
-      text.size(),
-      out.data(),
-      out.size()));
-  libdeflate_free_compressor(packer);
-  return out;
-}
 
 std::string with_more(std::string name, std::string payload) {
   return checkpoint(

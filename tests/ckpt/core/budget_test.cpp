@@ -5,7 +5,6 @@
 #include <limits>
 
 #include <gmock/gmock.h>
-#include <libdeflate.h>
 
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/inspect.h"
@@ -13,6 +12,7 @@
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/bad_inputs/builders.h"
+#include "tests/ckpt/deflate.h"
 
 namespace lockstep::ckpt::budget {
 namespace {
@@ -127,19 +127,6 @@ TEST(Budget, NamesThePlaceInAFile) {
       "Limits::max_steps allows more.");
 }
 
-std::string deflated(const std::string& text) {
-  std::string out(text.size() + 100, '\0');
-  auto* const packer = libdeflate_alloc_compressor(6);
-  out.resize(libdeflate_deflate_compress(
-      packer,
-      text.data(),
-      text.size(),
-      out.data(),
-      out.size()));
-  libdeflate_free_compressor(packer);
-  return out;
-}
-
 // `zip -r` deflates what PyTorch stores: what is made of a pickle is counted
 // against its own size then.
 TEST(Budget, TakesSoundPicklesThatWereDeflated) {
@@ -151,7 +138,7 @@ TEST(Budget, TakesSoundPicklesThatWereDeflated) {
     pickle.op('s');
   }
   const std::string bytes = pickle.op('u').stop().bytes();
-  const std::string packed = deflated(bytes);
+  const std::string packed = deflate(bytes);
   ZipBytes zip;
   zip.add(
       "a/data.pkl",

@@ -355,7 +355,7 @@ TEST(Entry, ANumberBeyondItsTypeIsAnError) {
 }
 
 TEST(Entry, ALoopEndsWhereItsListWasCut) {
-  const Value list = std::vector{1, 2, 3};
+  Value list = std::vector{1, 2, 3};
   int sum = 0;
   for (const auto& element : list) {
     sum += element.to<int>();

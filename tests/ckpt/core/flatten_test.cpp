@@ -84,6 +84,11 @@ TEST(Flatten, NamesWhatNoFormatHolds) {
   EXPECT_EQ(other.code, ErrorCode::kUnsupported);
   EXPECT_THAT(other.message, HasSubstr("'a.0' is not a tensor but m.C"));
   EXPECT_THAT(refusal(Set{}).message, HasSubstr("the root is not a tensor"));
+  const Value lazy =
+      object("torch.nn.parameter.UninitializedParameter", Value::dict({}));
+  EXPECT_THAT(
+      refusal(Value::dict({{"w", lazy}})).hint,
+      HasSubstr("run the model on a batch in Python"));
 }
 
 TEST(Flatten, RefusesTwoValuesOfOneName) {

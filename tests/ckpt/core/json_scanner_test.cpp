@@ -138,8 +138,9 @@ TEST(JsonScanner, ReadsBooleans) {
 TEST(JsonScanner, GivesMembersAndElementsInOrder) {
   JsonScanner json = scanner(R"( {"a": [10, 20], "b": "x", "c": {} } )");
   std::vector<std::string> seen;
-  const Status status = json.members([&](const std::string& key) -> Status {
-    seen.push_back(key + "@" + std::to_string(json.key_offset() - kBase));
+  const Status status = json.members([&](std::string_view key) -> Status {
+    seen.push_back(
+        std::string(key) + "@" + std::to_string(json.key_offset() - kBase));
     if (!json.starts_with('[')) {
       return json.skip_value();
     }
@@ -156,18 +157,61 @@ TEST(JsonScanner, GivesMembersAndElementsInOrder) {
 
 TEST(JsonScanner, RefusesAKeyThatAppearsTwice) {
   JsonScanner json = scanner(R"({"a": 1, "b": 2, "\u0061": 3})");
-  const Status status = json.members(
-      [&](const std::string& /*key*/) { return json.skip_value(); });
+  const Status status =
+      json.members([&](std::string_view /*key*/) { return json.skip_value(); });
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().detail, "E_TWICE");
   EXPECT_EQ(status.error().offset, kBase + 17);
   EXPECT_THAT(status.error().message, HasSubstr("`a`"));
 }
 
+TEST(JsonScanner, FindsAKeyThatAppearsTwiceAmongMany) {
+  // Plain, escaped, and escaped into more than a string holds in itself.
+  const std::vector<std::pair<std::string, std::string>> spellings{
+      {"a", "\\u0061"},
+      {"\\u0061", "a"},
+      {"\\t" + std::string(100, 'x'), "\\u0009" + std::string(100, 'x')}};
+  for (const auto& [first, second] : spellings) {
+    for (const std::size_t between : {0U, 1U, 14U, 15U, 16U, 17U, 100U}) {
+      std::string text = "{\"" + first + "\": 0";
+      for (std::size_t i = 0; i < between; ++i) {
+        text += ", \"k" + std::to_string(i) + "\\n\": 0";
+      }
+      const auto detail = [](const std::string& object) {
+        JsonScanner json = scanner(object);
+        const Status status = json.members(
+            [&](std::string_view /*key*/) { return json.skip_value(); });
+        return status ? "" : status.error().detail;
+      };
+      EXPECT_EQ(detail(text + "}"), "") << text;
+      EXPECT_EQ(detail(text + ", \"" + second + "\": 0}"), "E_TWICE") << text;
+    }
+  }
+}
+
+TEST(JsonScanner, GivesKeysThatLastAsLongAsTheirObject) {
+  std::string text = "{";
+  for (int i = 0; i < 40; ++i) {
+    text += (i == 0 ? "\"\\t" : ", \"\\t") + std::to_string(i) + "\": 0";
+  }
+  text += "}";
+  JsonScanner json = scanner(text);
+  std::vector<std::string_view> keys;
+  const Status status = json.members([&](std::string_view key) -> Status {
+    keys.push_back(key);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      EXPECT_EQ(keys[i], "\t" + std::to_string(i));
+    }
+    return json.skip_value();
+  });
+  EXPECT_TRUE(status);
+  EXPECT_EQ(keys.size(), 40);
+}
+
 TEST(JsonScanner, HandsOnTheErrorsOfItsVisitors) {
   JsonScanner json = scanner(R"({"a": [1, 2]})");
   int visits = 0;
-  const Status status = json.members([&](const std::string& /*key*/) {
+  const Status status = json.members([&](std::string_view /*key*/) {
     return json.elements([&]() -> Status {
       ++visits;
       return json.error("enough");

@@ -120,6 +120,34 @@ TEST(TensorLayout, ShowsLayoutTypeAndShape) {
       "meta float16 [4]");
 }
 
+Value meta(Value sizes, Value strides) {
+  return call(
+      "torch._utils._rebuild_meta_tensor_no_storage",
+      {DTypeValue{DType::kFloat32},
+       std::move(sizes),
+       std::move(strides),
+       true});
+}
+
+TEST(TensorLayout, KnowsTheStridesOfTensorsWithoutBytes) {
+  const auto tensor = layout_tensor(meta(Size{{4, 2}}, Size{{1, 4}}));
+  ASSERT_TRUE(tensor);
+  EXPECT_THAT(tensor->strides, ElementsAre(1, 4));
+  EXPECT_TRUE(tensor->requires_grad);
+}
+
+// No walk computes with them.
+TEST(TensorLayout, TakesNoShapeThatNoTensorHas) {
+  constexpr std::int64_t kLarge = std::int64_t{1} << 62;
+  const std::vector<std::int64_t> many(65, 1);
+  EXPECT_FALSE(layout_tensor(meta(Size{many}, Size{many})));
+  EXPECT_FALSE(layout_tensor(meta(Size{{kLarge, 3}}, Size{{3, 1}})));
+  EXPECT_FALSE(layout_tensor(meta(Size{{0, kLarge, 3}}, Size{{1, 1, 1}})));
+  EXPECT_FALSE(layout_tensor(meta(Size{{-5}}, Size{{1}})));
+  EXPECT_FALSE(layout_tensor(meta(Size{{5}}, Size{{1, 1}})));
+  EXPECT_FALSE(layout_tensor(coo(1, Size{{-2, 3}})));
+}
+
 TEST(TensorLayout, ReadsThroughParametersAttributesAndDevices) {
   const Value parameter = call(
       "torch._utils._rebuild_parameter",

@@ -21,6 +21,28 @@ static_assert(!std::is_constructible_v<Value, Tensor*>);
 static_assert(!std::is_constructible_v<Value, void (*)()>);
 static_assert(!std::is_assignable_v<Value&, Dict*>);
 
+// What is const gives nothing that could change it.
+template <class V, class Node>
+constexpr bool kGives = std::is_same_v<V, Ref<Node>>;
+static_assert(
+    kGives<decltype(std::declval<const Value&>().as_tensor()), const Tensor>);
+static_assert(
+    kGives<decltype(std::declval<const Value&>().as_storage()), const Storage>);
+static_assert(
+    kGives<decltype(std::declval<const Value&>().as_list()), const List>);
+static_assert(
+    kGives<decltype(std::declval<const Value&>().as_tuple()), const Tuple>);
+static_assert(
+    kGives<decltype(std::declval<const Value&>().as_set()), const Set>);
+static_assert(
+    kGives<decltype(std::declval<const Value&>().as_dict()), const Dict>);
+static_assert(
+    kGives<decltype(std::declval<const Value&>().as_object()), const Object>);
+static_assert(
+    kGives<decltype(std::declval<const Value&>().find("")), const Value>);
+static_assert(kGives<decltype(std::declval<Value&>().as_tensor()), Tensor>);
+static_assert(kGives<decltype(std::declval<Value&>().find("")), Value>);
+
 TEST(Value, TakesBoolsAndTextsAsWhatTheyAre) {
   const bool yes = true;
   ASSERT_NE(Value(yes).as_bool(), nullptr);

@@ -102,11 +102,32 @@ std::string program_guards(std::size_t n) {
                     return comma(i) + "\"open('" + std::to_string(i) + "')\"";
                   })});
 }
+// Keys without values, each of which the next one follows.
+std::string program_imports(std::size_t n) {
+  const std::string keys = repeated(n / 22, [](std::size_t /*i*/) {
+    return "default_factory_module";
+  });
+  return archive({.guards = "\"" + keys + "\""});
+}
+std::string program_import_names(std::size_t n) {
+  return archive(
+      {.guards = "\"" +
+                 repeated(
+                     n / 60,
+                     [](std::size_t i) {
+                       return "default_factory_module a" + std::to_string(i) +
+                              " default_factory_name b" + std::to_string(i) +
+                              " ";
+                     }) +
+                 "\""});
+}
 
 } // namespace
 
 std::vector<HostileFile> hostile_programs() {
   return {
+      {"program imports", program_imports},
+      {"program import names", program_import_names},
       {"program weights", program_weights},
       {"program expanded", program_expanded},
       {"program pickles", program_pickles},

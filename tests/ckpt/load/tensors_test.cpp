@@ -154,9 +154,15 @@ TEST(Tensors, MayBeEmptyBehindTheirStorage) {
 TEST(Tensors, OfAStorageThatIsTooShortAreRefused) {
   Tensor tensor = tensor_of<float>(DType::kFloat32, {1, 2}, {2});
   tensor.offset = 1;
-  EXPECT_EQ(
-      error_of([&] { return tensor.span<float>(); }).code,
-      ErrorCode::kCorrupt);
+  const auto all = tensors_of(dict_of("w", tensor));
+  for (const Tensor& outside : {tensor, all[0].tensor}) {
+    const Error error = error_of([&] { return outside.span<float>(); });
+    EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+    EXPECT_EQ(error.detail, "E_VIEW_BOUNDS");
+    EXPECT_EQ(
+        error.message,
+        "expected 8 bytes from byte 4 of the storage, it has 8");
+  }
 }
 
 // What was read before an error is not in front of the second try.

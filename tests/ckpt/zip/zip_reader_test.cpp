@@ -4,9 +4,9 @@
 #include <fstream>
 
 #include <gmock/gmock.h>
-#include <libdeflate.h>
 
 #include "lockstep/ckpt/zip/zip_structs.h"
+#include "tests/ckpt/deflate.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 
 namespace lockstep::ckpt {
@@ -48,19 +48,6 @@ std::string text_of(ByteSpan bytes) {
     text.push_back(static_cast<char>(byte));
   }
   return text;
-}
-
-std::string deflate(const std::string& text) {
-  std::string out(text.size() + 100, '\0');
-  auto* packer = libdeflate_alloc_compressor(9);
-  out.resize(libdeflate_deflate_compress(
-      packer,
-      text.data(),
-      text.size(),
-      out.data(),
-      out.size()));
-  libdeflate_free_compressor(packer);
-  return out;
 }
 
 TEST(ZipReader, ReadsRecordsBelowTheRoot) {

@@ -11,6 +11,8 @@
 
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/zip/serialization_id.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
@@ -57,12 +59,11 @@ Result<std::string> checked_root(std::string root) {
   if (!bad) {
     return root;
   }
-  return Error{
-      .code = ErrorCode::kInvalidArgument,
-      .op = "ckpt.save",
-      .message =
-          format("'{}' cannot be the top folder of an archive", escape(root)),
-      .hint = "set archive_name to a plain name"};
+  return save_error(
+      ErrorCode::kInvalidArgument,
+      "",
+      format("'{}' cannot be the top folder of an archive", escape(root)),
+      "set archive_name to a plain name");
 }
 
 Status add_storage(
@@ -127,14 +128,13 @@ Status check_extra_records(std::span<const ExtraRecord> records) {
                          !is_frame_record(record.name) &&
                          names.insert(lower_case(record.name)).second;
     if (!is_good) {
-      return Error{
-          .code = ErrorCode::kInvalidArgument,
-          .op = "ckpt.save",
-          .message = format(
+      return save_error(
+          ErrorCode::kInvalidArgument,
+          "E_NAME",
+          format(
               "'{}' cannot be the name of a further record",
               escape(record.name, 200)),
-          .hint = "expected UTF-8 and a name that no other record has",
-          .detail = "E_NAME"};
+          "expected UTF-8 and a name that no other record has");
     }
   }
   return {};
@@ -199,19 +199,15 @@ Status save_archive(
     Result<std::vector<ArchiveRecord>> records,
     const SaveOptions& options,
     FileSystem& fs) {
-  if (!records) {
-    Error error = std::move(records).error();
-    error.path = path;
-    return error;
-  }
+  LOCKSTEP_ASSIGN(const auto all, in_file(std::move(records), path));
   LOCKSTEP_ASSIGN(
       const std::string root,
       checked_root(
           options.archive_name.empty() ? default_root(path)
                                        : options.archive_name));
   std::vector<PlannedRecord> planned;
-  planned.reserve(records->size());
-  for (const ArchiveRecord& record : *records) {
+  planned.reserve(all.size());
+  for (const ArchiveRecord& record : all) {
     planned.push_back(
         {record.name,
          record.storage ? record.storage->nbytes : record.text.size()});
@@ -220,8 +216,7 @@ Status save_archive(
       fs,
       path,
       [&](WritableFile& file) -> Status {
-        LOCKSTEP_TRY(
-            write_archive(file, root, *records, options.reuse_checksums));
+        LOCKSTEP_TRY(write_archive(file, root, all, options.reuse_checksums));
         return {};
       },
       {.expected_bytes = zip_file_bytes(root, planned),

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/budget.h"
+#include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/tensor.h"
 
@@ -225,15 +226,10 @@ class ChunkedStorage final : public StorageSource {
 
   Status load_single() {
     LOCKSTEP_ASSIGN(const Tensor* tensor, open(parts_[0], single_));
-    const bool is_plain =
-        tensor->is_contiguous() && !tensor->is_conj && !tensor->is_neg;
-    if (!is_plain) {
+    if (!lies_in_rows(*tensor)) {
       return assemble();
     }
-    LOCKSTEP_ASSIGN(const ByteSpan all, tensor->storage->source->load());
-    const std::uint64_t begin =
-        static_cast<std::uint64_t>(tensor->offset) * dtype_info(dtype_).size;
-    bytes_ = all.subspan(begin, contiguous_bytes(*tensor));
+    LOCKSTEP_ASSIGN(bytes_, row_bytes(*tensor));
     return {};
   }
 
@@ -299,16 +295,24 @@ Status check_coverage(const DcpItem& item, const Limits& limits) {
   return {};
 }
 
-std::shared_ptr<StorageSource> make_chunked_storage(
+Tensor make_chunked_tensor(
     const DcpItem& item,
     std::vector<DcpPart> parts,
     const LoadOptions& options,
     PartLoader load_part) {
-  return std::make_shared<ChunkedStorage>(
+  Tensor tensor{
+      .dtype = item.dtype,
+      .sizes = item.sizes,
+      .strides = row_major_strides(item.sizes),
+      .storage = std::make_shared<Storage>(Storage{.dtype = item.dtype}),
+      .requires_grad = item.requires_grad};
+  tensor.storage->nbytes = contiguous_bytes(tensor);
+  tensor.storage->source = std::make_shared<ChunkedStorage>(
       item,
       std::move(parts),
       options,
       load_part);
+  return tensor;
 }
 
 } // namespace lockstep::ckpt::internal

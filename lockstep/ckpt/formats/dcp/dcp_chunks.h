@@ -27,10 +27,10 @@ struct DcpPart {
 /// (E_LIMIT) for more chunks than can be compared.
 Status check_coverage(const DcpItem& item, const Limits& limits);
 
-/// The row-major bytes of `item`, read and assembled when first asked for.
+/// `item`, whose row-major bytes are read and assembled when first asked for.
 /// A single contiguous chunk is aliased. Errors of loading: those of the items;
 /// kCorrupt (E_DCP_COVERAGE) if a chunk's tensor is another than announced.
-std::shared_ptr<StorageSource> make_chunked_storage(
+Tensor make_chunked_tensor(
     const DcpItem& item,
     std::vector<DcpPart> parts,
     const LoadOptions& options,

@@ -51,19 +51,15 @@ Status check_globals(const PickleResult& pickle) {
   return {};
 }
 
-// The state of an object of this class, null for anything else.
-const Value* state_of(const Value& value, std::string_view class_name) {
-  const Object* object = value.as_object();
-  const bool is_it =
-      object != nullptr && object->global.starts_with(kModule) &&
-      std::string_view(object->global).substr(kModule.size()) == class_name;
-  return is_it ? object->state.get() : nullptr;
-}
-
 bool is_class(const Value& value, std::string_view class_name) {
   const Object* object = value.as_object();
   return object != nullptr && object->global.starts_with(kModule) &&
          std::string_view(object->global).substr(kModule.size()) == class_name;
+}
+
+// The state of an object of this class, null for anything else.
+const Value* state_of(const Value& value, std::string_view class_name) {
+  return is_class(value, class_name) ? value.as_object()->state.get() : nullptr;
 }
 
 const Dict* dict_at(const Value& state, std::string_view key) {
@@ -299,13 +295,11 @@ namespace {
 
 Result<DcpMetadata>
 read_metadata(ByteSpan bytes, const Limits& limits, Budget& budget) {
-  auto pickle = read_pickle(bytes, nullptr, limits);
-  if (!pickle) {
-    pickle.error().record = kDcpMetadataFile;
-    return std::move(pickle).error();
-  }
-  LOCKSTEP_TRY(check_globals(*pickle));
-  const Value* metadata = state_of(pickle->root, "metadata.Metadata");
+  LOCKSTEP_ASSIGN(
+      PickleResult pickle,
+      in_record(read_pickle(bytes, nullptr, limits), kDcpMetadataFile));
+  LOCKSTEP_TRY(check_globals(pickle));
+  const Value* metadata = state_of(pickle.root, "metadata.Metadata");
   const Dict* items =
       metadata == nullptr ? nullptr : dict_at(*metadata, "state_dict_metadata");
   if (items == nullptr) {
@@ -315,22 +309,22 @@ read_metadata(ByteSpan bytes, const Limits& limits, Budget& budget) {
   ItemReader reader(*metadata, places, budget);
   DcpMetadata result;
   LOCKSTEP_ASSIGN(result.empty, internal::read_dcp_empty(*metadata, budget));
-  result.warnings = std::move(pickle->warnings);
-  if (const std::uint64_t rest = bytes.size() - pickle->consumed; rest != 0) {
+  result.warnings = std::move(pickle.warnings);
+  if (const std::uint64_t rest = bytes.size() - pickle.consumed; rest != 0) {
     result.warnings.push_back(
         {.name = "W_TRAILING",
          .text = format(
              "{} the pickle of '{}' at {:#x}",
              counted(rest, "byte follows", "bytes follow"),
              kDcpMetadataFile,
-             pickle->consumed)});
+             pickle.consumed)});
   }
   result.items.reserve(items->items.size());
   for (const auto& [key, value] : items->items) {
     LOCKSTEP_ASSIGN(DcpItem item, reader.read(key, value));
     result.items.push_back(std::move(item));
   }
-  result.globals = std::move(pickle->globals);
+  result.globals = std::move(pickle.globals);
   for (GlobalUse& use : result.globals) {
     use.is_safe = true; // of the short list
   }

@@ -18,36 +18,36 @@ class MetadataPickler {
       const std::vector<DcpEmpty>& empty) {
     begin_object("metadata.Metadata");
     begin_dict();
-    key("state_dict_metadata");
+    out_.literal("state_dict_metadata");
     begin_dict();
     for (const DcpItem& item : items) {
       out_.literal(item.name);
-      item.is_tensor ? tensor(item) : bytes();
+      item.is_tensor ? tensor(item)
+                     : begin_object("metadata.BytesStorageMetadata");
     }
     end_dict();
-    key("planner_data");
+    out_.literal("planner_data");
     begin_dict();
     for (const DcpItem& item : items) {
       out_.literal(item.name);
       path(item.path);
     }
     end_dict();
-    key("storage_data");
+    out_.literal("storage_data");
     begin_dict();
     for (const DcpItem& item : items) {
       places(item);
     }
     end_dict();
-    key("storage_meta");
+    out_.literal("storage_meta");
     out_.op(Op::kNone);
-    key("version");
+    out_.literal("version");
     out_.literal("1.0.0");
     if (!empty.empty()) {
-      key(kDcpEmpty);
+      out_.literal(kDcpEmpty);
       empty_dicts(empty);
     }
-    end_dict();
-    out_.op(Op::kBuild);
+    end_object();
     return std::move(out_).finish();
   }
 
@@ -68,8 +68,10 @@ class MetadataPickler {
     out_.op(Op::kSetItems);
   }
 
-  void key(std::string_view text) {
-    out_.literal(text);
+  // A dict that is the state of an object.
+  void end_object() {
+    end_dict();
+    out_.op(Op::kBuild);
   }
 
   void size(const std::vector<std::int64_t>& sizes) {
@@ -79,32 +81,26 @@ class MetadataPickler {
     out_.op(Op::kReduce);
   }
 
-  void bytes() {
-    begin_object("metadata.BytesStorageMetadata");
-  }
-
   void tensor(const DcpItem& item) {
     begin_object("metadata.TensorStorageMetadata");
     begin_dict();
-    key("properties");
+    out_.literal("properties");
     properties(item);
-    key("size");
+    out_.literal("size");
     size(item.sizes);
-    key("chunks");
+    out_.literal("chunks");
     out_.op(Op::kEmptyList);
     for (const DcpChunk& chunk : item.chunks) {
       begin_object("metadata.ChunkStorageMetadata");
       begin_dict();
-      key("offsets");
+      out_.literal("offsets");
       size(chunk.offsets);
-      key("sizes");
+      out_.literal("sizes");
       size(chunk.sizes);
-      end_dict();
-      out_.op(Op::kBuild);
+      end_object();
       out_.op(Op::kAppend);
     }
-    end_dict();
-    out_.op(Op::kBuild);
+    end_object();
   }
 
   void properties(const DcpItem& item) {
@@ -155,17 +151,17 @@ class MetadataPickler {
     if (!item.is_tensor) {
       begin_index(item.name);
       out_.op(Op::kNone);
-      key("index");
+      out_.literal("index");
       out_.op(Op::kNone);
-      end_index();
+      end_object();
       place(item.place);
     }
     for (std::size_t i = 0; i < item.chunks.size(); ++i) {
       begin_index(item.name);
       size(item.chunks[i].offsets);
-      key("index");
+      out_.literal("index");
       out_.integer(static_cast<std::int64_t>(i));
-      end_index();
+      end_object();
       place(item.chunks[i].place);
     }
   }
@@ -173,29 +169,23 @@ class MetadataPickler {
   void begin_index(const std::string& name) {
     begin_object("metadata.MetadataIndex");
     begin_dict();
-    key("fqn");
+    out_.literal("fqn");
     out_.literal(name);
-    key("offset");
-  }
-
-  void end_index() {
-    end_dict();
-    out_.op(Op::kBuild);
+    out_.literal("offset");
   }
 
   void place(const DcpPlace& place) {
     begin_object("filesystem._StorageInfo");
     begin_dict();
-    key("relative_path");
+    out_.literal("relative_path");
     out_.literal(place.file);
-    key("offset");
+    out_.literal("offset");
     out_.integer(static_cast<std::int64_t>(place.offset));
-    key("length");
+    out_.literal("length");
     out_.integer(static_cast<std::int64_t>(place.length));
-    key("transform_descriptors");
+    out_.literal("transform_descriptors");
     out_.op(Op::kNone);
-    end_dict();
-    out_.op(Op::kBuild);
+    end_object();
   }
 
   PickleOutput out_;

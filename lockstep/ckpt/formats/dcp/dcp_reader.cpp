@@ -23,12 +23,10 @@ Error bad_item(
     ErrorCode code,
     std::string_view detail,
     std::string_view why) {
-  return {
-      .code = code,
-      .op = "ckpt.read",
-      .message = format("'{}' {}", escape(item.name), why),
-      .record = kDcpMetadataFile,
-      .detail = std::string(detail)};
+  Error error =
+      read_error(code, detail, format("'{}' {}", escape(item.name), why));
+  error.record = kDcpMetadataFile;
+  return error;
 }
 
 // One use of a file's bytes.
@@ -184,12 +182,6 @@ class FolderReader {
 
   Result<Value> read_tensor(const DcpItem& item) {
     LOCKSTEP_TRY(internal::check_coverage(item, input_.options.limits));
-    Tensor tensor{.dtype = item.dtype, .sizes = item.sizes};
-    tensor.strides = row_major_strides(item.sizes);
-    tensor.requires_grad = item.requires_grad;
-    tensor.storage = std::make_shared<Storage>();
-    tensor.storage->dtype = item.dtype;
-    tensor.storage->nbytes = contiguous_bytes(tensor);
     std::vector<internal::DcpPart> parts;
     std::uint64_t stored = 0;
     for (const DcpChunk& chunk : item.chunks) {
@@ -201,6 +193,11 @@ class FolderReader {
              .item = slice(chunk.place)});
       }
     }
+    Tensor tensor = internal::make_chunked_tensor(
+        item,
+        std::move(parts),
+        input_.options,
+        input_.load_part);
     // Items are not compressed: a tensor cannot be larger than they are.
     if (tensor.storage->nbytes > stored) {
       return bad_item(
@@ -212,32 +209,20 @@ class FolderReader {
               tensor.storage->nbytes,
               stored));
     }
-    tensor.storage->source = internal::make_chunked_storage(
-        item,
-        std::move(parts),
-        input_.options,
-        input_.load_part);
     file_.storages.push_back(tensor.storage);
     return Value(std::move(tensor));
   }
 
   Result<Value> read_object(const DcpItem& item) {
-    auto part = input_.load_part(slice(item.place), "", input_.options);
-    if (!part) {
-      part.error().message =
-          format("'{}': {}", escape(item.name), part.error().message);
-      return std::move(part).error();
-    }
-    const auto append = [](auto& to, auto& from) {
-      to.insert(
-          to.end(),
-          std::make_move_iterator(from.begin()),
-          std::make_move_iterator(from.end()));
-    };
-    append(file_.globals, part->globals);
-    append(file_.storages, part->storages);
-    append(file_.warnings, part->warnings);
-    return std::move(part->root);
+    LOCKSTEP_ASSIGN(
+        Checkpoint part,
+        about(
+            input_.load_part(slice(item.place), "", input_.options),
+            format("'{}'", escape(item.name))));
+    std::ranges::move(part.globals, std::back_inserter(file_.globals));
+    std::ranges::move(part.storages, std::back_inserter(file_.storages));
+    std::ranges::move(part.warnings, std::back_inserter(file_.warnings));
+    return std::move(part.root);
   }
 
   const ReadInput& input_;

@@ -9,6 +9,7 @@
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/budget.h"
+#include "lockstep/ckpt/core/read_error.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -20,13 +21,10 @@ std::optional<std::int64_t> number_of(const std::string& key) {
 }
 
 Error taken(const std::string& name) {
-  return {
-      .code = ErrorCode::kCorrupt,
-      .op = "ckpt.read",
-      .message =
-          format("the path of '{}' is that of another value", escape(name)),
-      .record = kDcpMetadataFile,
-      .detail = "E_DCP_METADATA"};
+  return corrupt_file(
+      "E_DCP_METADATA",
+      format("the path of '{}' is that of another value", escape(name)),
+      kDcpMetadataFile);
 }
 
 Error too_long(std::uint64_t count) {

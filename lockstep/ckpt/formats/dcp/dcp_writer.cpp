@@ -11,6 +11,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/core/new_names.h"
+#include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/dcp/dcp.h"
@@ -36,10 +38,7 @@ struct DcpPlan {
 
 bool is_plain_tensor(const Value& value) {
   const Tensor* tensor = value.as_tensor();
-  const bool is_quantized = tensor != nullptr &&
-                            tensor->dtype >= DType::kQInt8 &&
-                            tensor->dtype <= DType::kQUInt2x4;
-  return tensor != nullptr && !is_quantized &&
+  return tensor != nullptr && !is_quantized(tensor->dtype) &&
          (tensor->numel() == 0 || has_bytes(*tensor));
 }
 
@@ -256,17 +255,15 @@ Status write_items(
   for (DcpLeaf& leaf : leaves) {
     const Tensor* tensor =
         leaf.item.is_tensor ? leaf.value.as_tensor() : nullptr;
-    auto length =
-        write_object(file, tensor ? plain_tensor(*tensor) : leaf.value);
-    if (!length) {
-      length.error().message =
-          format("'{}': {}", escape(leaf.item.name), length.error().message);
-      return std::move(length).error();
-    }
+    LOCKSTEP_ASSIGN(
+        const std::uint64_t length,
+        about(
+            write_object(file, tensor ? plain_tensor(*tensor) : leaf.value),
+            format("'{}'", escape(leaf.item.name))));
     DcpPlace& place =
         tensor != nullptr ? leaf.item.chunks[0].place : leaf.item.place;
-    place = {.file = name, .offset = position, .length = *length};
-    position += *length;
+    place = {.file = name, .offset = position, .length = length};
+    position += length;
   }
   return {};
 }
@@ -317,11 +314,7 @@ Status write_dcp(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
-  auto plan = LeafWalk().run(root);
-  if (!plan) {
-    plan.error().path = path;
-    return std::move(plan).error();
-  }
+  LOCKSTEP_ASSIGN(DcpPlan plan, in_file(LeafWalk().run(root), path));
   const std::string metadata = path + "/" + kDcpMetadataFile;
   std::unique_ptr<PathLock> lock; // until `made` has removed what is left
   internal::NewNames made(fs, [&fs, &metadata] {
@@ -341,19 +334,19 @@ Status write_dcp(
   LOCKSTEP_TRY(write_file_atomically(
       fs,
       data_path,
-      [&](WritableFile& file) { return write_items(file, data, plan->leaves); },
-      {.expected_bytes = tensor_bytes(plan->leaves),
+      [&](WritableFile& file) { return write_items(file, data, plan.leaves); },
+      {.expected_bytes = tensor_bytes(plan.leaves),
        .durable = options.durable,
        .replace = options.replace}));
   std::vector<DcpItem> items;
-  items.reserve(plan->leaves.size());
-  for (DcpLeaf& leaf : plan->leaves) {
+  items.reserve(plan.leaves.size());
+  for (DcpLeaf& leaf : plan.leaves) {
     items.push_back(std::move(leaf.item));
   }
   LOCKSTEP_TRY(write_file_atomically(
       fs,
       metadata,
-      dcp_metadata_pickle(items, plan->empty),
+      dcp_metadata_pickle(items, plan.empty),
       {.durable = options.durable, .replace = options.replace}));
   for (const std::string& name : names) {
     if (!is_data_file(name)) {

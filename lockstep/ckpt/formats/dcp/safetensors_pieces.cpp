@@ -186,12 +186,7 @@ class PiecesReader {
         !status) {
       return in_shard(status.error(), "");
     }
-    Tensor tensor{.dtype = whole.item.dtype, .sizes = whole.item.sizes};
-    tensor.strides = row_major_strides(tensor.sizes);
-    tensor.storage = std::make_shared<Storage>();
-    tensor.storage->dtype = tensor.dtype;
-    tensor.storage->nbytes = contiguous_bytes(tensor);
-    tensor.storage->source = internal::make_chunked_storage(
+    Tensor tensor = internal::make_chunked_tensor(
         whole.item,
         std::move(whole.parts),
         input_.options,

@@ -112,9 +112,9 @@ Status read_list(ProgramJson& json, ExportedArgument& out) {
 }
 
 Status read_dict(ProgramJson& json, ExportedArgument& out) {
-  return json.scanner().members([&](const std::string& key) -> Status {
+  return json.scanner().members([&](std::string_view key) -> Status {
     LOCKSTEP_TRY(json.count(sizeof(ExportedArgument) + sizeof(std::string)));
-    out.keys.push_back(key);
+    out.keys.emplace_back(key);
     return read_argument(json, out.items.emplace_back());
   });
 }
@@ -188,9 +188,8 @@ Status read_argument(ProgramJson& json, ExportedArgument& out) {
   const ProgramJson::Level level(json);
   LOCKSTEP_TRY(level.status());
   std::size_t members = 0;
-  LOCKSTEP_TRY(json.scanner().members([&](const std::string& key) -> Status {
-    const auto* member =
-        std::ranges::find(kMembers, std::string_view(key), &Member::name);
+  LOCKSTEP_TRY(json.scanner().members([&](std::string_view key) -> Status {
+    const auto* member = std::ranges::find(kMembers, key, &Member::name);
     if (member == kMembers.end()) {
       return json.error(
           format("an argument of the unknown kind '{}'", escape(key)));

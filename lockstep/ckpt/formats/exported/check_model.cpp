@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/exported/model_parts_json.h"
 
@@ -78,6 +80,15 @@ class GraphCheck {
 
 // "layer1.0.weight": modules and a name in them.
 Status check_path(std::string_view path) {
+  if (std::ranges::count(path, '.') > std::ptrdiff_t{kMaxModuleLevels}) {
+    return read_error(
+        ErrorCode::kUnsafe,
+        "E_DEPTH",
+        format(
+            "'{}' lies in modules more than {} levels deep",
+            escape(path, 60),
+            kMaxModuleLevels));
+  }
   const bool is_good = !path.empty() && !path.starts_with('.') &&
                        !path.ends_with('.') &&
                        path.find("..") == std::string_view::npos;
@@ -98,6 +109,50 @@ Status check_paths(const ExportedModel& model) {
     }
   }
   return {};
+}
+
+// What a program changes in place of giving it back must be an input.
+Status check_mutations(const ExportedModel& model) {
+  std::set<std::string_view> buffers;
+  std::set<std::string_view> users;
+  for (const ExportedInput& input : model.inputs) {
+    if (input.kind == ExportedInputKind::kBuffer) {
+      buffers.insert(input.target);
+    } else if (
+        input.kind == ExportedInputKind::kUser &&
+        input.argument.kind == Kind::kTensor) {
+      users.insert(input.argument.text);
+    }
+  }
+  for (const ExportedOutput& output : model.outputs) {
+    const bool is_buffer = output.kind == ExportedOutputKind::kBufferMutation;
+    const bool is_users = output.kind == ExportedOutputKind::kUserInputMutation;
+    const bool is_good =
+        (!is_buffer || buffers.contains(output.target)) &&
+        (!is_users || users.contains(output.target)) &&
+        (!(is_buffer || is_users) || output.argument.kind == Kind::kTensor);
+    if (!is_good) {
+      return corrupt_file(
+          "E_PROGRAM",
+          format(
+              "the program changes '{}', which is no tensor among its {}",
+              escape(output.target),
+              is_buffer ? "buffers" : "inputs"));
+    }
+  }
+  return {};
+}
+
+// A tuple of the positional arguments and a dict of the others.
+Status check_in_tree(const ExportedTree& tree) {
+  const bool is_good =
+      tree.children.size() == 2 &&
+      std::ranges::none_of(tree.children, &ExportedTree::is_leaf);
+  return is_good ? Status()
+                 : Status(corrupt_file(
+                       "E_PROGRAM",
+                       "in_spec is no pair of positional and keyword "
+                       "arguments"));
 }
 
 Status
@@ -142,6 +197,8 @@ Status check_model(const ExportedModel& model) {
   LOCKSTEP_TRY(check_paths(model));
   LOCKSTEP_TRY(check_names(model.graph.inputs, model.inputs, "inputs"));
   LOCKSTEP_TRY(check_names(model.graph.outputs, model.outputs, "outputs"));
+  LOCKSTEP_TRY(check_mutations(model));
+  LOCKSTEP_TRY(check_in_tree(model.in_tree));
   std::size_t given = 0;
   for (const ExportedInput& input : model.inputs) {
     given += input.kind == ExportedInputKind::kUser ||

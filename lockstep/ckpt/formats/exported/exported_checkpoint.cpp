@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/formats/exported/exported_checkpoint.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -75,13 +77,8 @@ class WeightsTree {
     for (const auto& storage : part->storages) {
       note_storage(storage);
     }
-    for (GlobalUse& use : part->globals) {
-      file_.globals.push_back(std::move(use));
-    }
-    file_.warnings.insert(
-        file_.warnings.end(),
-        part->warnings.begin(),
-        part->warnings.end());
+    std::ranges::move(part->globals, std::back_inserter(file_.globals));
+    std::ranges::move(part->warnings, std::back_inserter(file_.warnings));
     value = std::move(part->root);
     return value;
   }

@@ -33,10 +33,6 @@ Result<Checkpoint> read_exported_checkpoint(
     const std::shared_ptr<const ZipReader>& zip,
     const ReadInput& input);
 
-/// Errors: kUnsupported (E_PROGRAM_TIED) if `rewrite_exported` would refuse
-/// `root`; those of reading it.
-Status fits_exported(const Checkpoint& file, const Value& root);
-
 /// Writes the program of `file` with the tensors of `root`, which has the names
 /// of `file.root`, to `path`. Nothing else changes.
 /// Errors: kUnsupported (E_PROGRAM_TIED) for other names, shapes or element

@@ -31,6 +31,8 @@ struct ExportedSize {
 
   /// "s77" of an expression that is one symbol; empty for any other.
   [[nodiscard]] std::string_view symbol() const noexcept;
+
+  friend bool operator==(const ExportedSize&, const ExportedSize&) = default;
 };
 
 /// What is known of a tensor without its elements.

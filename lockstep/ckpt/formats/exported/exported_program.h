@@ -30,11 +30,17 @@ struct ExportedTree {
   /// Of a dict its keys in the order of `children`: strings as they are, others
   /// as JSON. Of a named tuple the name of its type.
   std::vector<std::string> keys = {};
+  /// Of a type that Python registered, as a dataclass: the names of `children`
+  /// and of the fields that are None. Empty if the file does not say.
+  std::vector<std::string> fields = {};
+  std::vector<std::string> none_fields = {};
   std::vector<ExportedTree> children = {};
 
   [[nodiscard]] bool is_leaf() const noexcept {
     return type.empty();
   }
+  /// A dict, an OrderedDict or a defaultdict, be it empty.
+  [[nodiscard]] bool is_dict() const noexcept;
   /// Leaves below, itself included.
   [[nodiscard]] std::size_t leaves() const noexcept;
 };
@@ -129,6 +135,8 @@ struct ExportedModel {
   std::map<std::string, ExportedRange, std::less<>> ranges = {};
   /// Python expressions that inputs must satisfy.
   std::vector<std::string> guards = {};
+  /// By `run_decompositions()`, which drops `detach()` and `no_grad()`.
+  bool is_decomposed = false;
   std::int64_t schema_major = 0;
   std::int64_t schema_minor = 0;
   /// "2.13.0+cpu"

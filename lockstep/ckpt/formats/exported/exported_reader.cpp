@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -66,10 +67,7 @@ class ExportedReader {
                 ExportedModel{.name = name, .record = record.name})));
       }
     }
-    file.warnings.insert(
-        file.warnings.end(),
-        warnings_.begin(),
-        warnings_.end());
+    std::ranges::move(warnings_, std::back_inserter(file.warnings));
     if (file.models.empty()) {
       return no_program();
     }
@@ -112,7 +110,9 @@ class ExportedReader {
     if (record == nullptr) {
       return {};
     }
-    LOCKSTEP_ASSIGN(const std::string order, text(*record));
+    LOCKSTEP_ASSIGN(
+        const std::string order,
+        record_text(*zip_, *record, options_));
     return order == "little"
                ? Status()
                : Status(read_error(
@@ -125,11 +125,13 @@ class ExportedReader {
   }
 
   Status model(const ZipRecord& record, ExportedModel& out) {
-    LOCKSTEP_ASSIGN(const std::string json, text(record));
+    LOCKSTEP_ASSIGN(
+        const std::string json,
+        record_text(*zip_, record, options_));
     LOCKSTEP_TRY(in_record(
         internal::read_model(json, record.name, options_.limits, out),
-        record));
-    LOCKSTEP_TRY(in_record(internal::check_model(out), record));
+        record.name));
+    LOCKSTEP_TRY(in_record(internal::check_model(out), record.name));
     for (const PayloadPlace& place : kPlaces) {
       LOCKSTEP_TRY(payloads(place, out));
     }
@@ -146,12 +148,13 @@ class ExportedReader {
     if (record == nullptr) {
       return packed(place, model);
     }
-    LOCKSTEP_ASSIGN(const std::string json, text(*record));
-    auto rows = internal::read_payloads(json, name, options_.limits);
-    if (!rows) {
-      return in_record(std::move(rows).error(), *record);
-    }
-    for (PayloadRow& row : *rows) {
+    LOCKSTEP_ASSIGN(
+        const std::string json,
+        record_text(*zip_, *record, options_));
+    LOCKSTEP_ASSIGN(
+        auto rows,
+        in_record(internal::read_payloads(json, name, options_.limits), name));
+    for (PayloadRow& row : rows) {
       ExportedWeight& out = model.weights.emplace_back(ExportedWeight{
           .name = std::move(row.name),
           .record = std::string(place.folder) + row.path,
@@ -174,11 +177,10 @@ class ExportedReader {
     if (load_part_ == nullptr || zip_->find(name) == nullptr) {
       return {};
     }
-    auto part = read_exported_part(*zip_, name, options_, load_part_);
-    if (!part) {
-      return in_record(std::move(part).error(), *zip_->find(name));
-    }
-    const Dict* dict = part->root.as_dict();
+    LOCKSTEP_ASSIGN(
+        const Checkpoint part,
+        in_record(read_exported_part(*zip_, name, options_, load_part_), name));
+    const Dict* dict = part.root.as_dict();
     if (dict == nullptr) {
       return corrupt_file(
           "E_PROGRAM",
@@ -286,33 +288,6 @@ class ExportedReader {
       }
     }
     return {};
-  }
-
-  Result<std::string> text(const ZipRecord& record) const {
-    if (record.size > options_.limits.max_pickle_bytes) {
-      return read_error(
-          ErrorCode::kUnsafe,
-          "E_LIMIT",
-          format(
-              "record '{}' is too large; expected at most {} bytes, got {}",
-              escape(record.name),
-              options_.limits.max_pickle_bytes,
-              record.size),
-          "Limits::max_pickle_bytes allows more");
-    }
-    std::vector<std::byte> scratch;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan bytes,
-        options_.check_crc ? zip_->read_checked(record, scratch)
-                           : zip_->read(record, scratch));
-    return std::string(as_text(bytes));
-  }
-
-  static Status in_record(Status status, const ZipRecord& record) {
-    if (!status && status.error().record.empty()) {
-      status.error().record = record.name;
-    }
-    return status;
   }
 
   std::shared_ptr<const ZipReader> zip_;

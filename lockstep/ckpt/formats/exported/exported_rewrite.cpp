@@ -11,6 +11,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/made_source.h"
+#include "lockstep/ckpt/core/row_major.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/formats/exported/exported_checkpoint.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor.h"
@@ -28,49 +30,22 @@ struct NewWeight {
 };
 
 Error tied_error(std::string message, std::string hint) {
-  return {
-      .code = ErrorCode::kUnsupported,
-      .op = "ckpt.save",
-      .message = std::move(message),
-      .hint = std::move(hint),
-      .detail = "E_PROGRAM_TIED"};
+  return internal::save_error(
+      ErrorCode::kUnsupported,
+      "E_PROGRAM_TIED",
+      std::move(message),
+      std::move(hint));
 }
-
-// Where the elements of a view lie, row-major.
-class Offsets {
- public:
-  explicit Offsets(const Tensor& view)
-      : view_(view), index_(view.sizes.size()), offset_(view.offset) {}
-
-  [[nodiscard]] std::size_t byte_offset(std::size_t size) const {
-    return static_cast<std::size_t>(offset_) * size;
-  }
-  void next() {
-    for (std::size_t d = index_.size(); d-- > 0;) {
-      offset_ += view_.strides[d];
-      if (++index_[d] < view_.sizes[d]) {
-        return;
-      }
-      offset_ -= view_.strides[d] * view_.sizes[d];
-      index_[d] = 0;
-    }
-  }
-
- private:
-  const Tensor& view_;
-  std::vector<std::int64_t> index_;
-  std::int64_t offset_;
-};
 
 // Calls `visit` with a place in `bytes` and the element that belongs there.
 template <class Visit>
 Status for_each_place(const NewWeight& row, Visit visit) {
   const std::size_t size = dtype_info(row.tensor->dtype).size;
-  Offsets offsets(row.weight->tensor);
+  internal::RowMajor place(row.weight->tensor);
   return for_each_block(*row.tensor, [&](ByteSpan block) {
     for (; block.size() >= size; block = block.subspan(size)) {
-      visit(offsets.byte_offset(size), block.first(size));
-      offsets.next();
+      visit(place.offset() * size, block.first(size));
+      place.next();
     }
     return Status();
   });
@@ -241,18 +216,14 @@ class Rewriter {
       problems_.push_back(format(
           "'{}' is {} in the program, got {}",
           escape(weight.name),
-          type_text(weight.tensor),
-          type_text(*tensor)));
+          describe(weight.tensor),
+          describe(*tensor)));
     } else {
       if (!is_same_view(*tensor, weight.tensor)) {
         changed_.insert(weight.record);
       }
       rows_[weight.record].push_back({.weight = &weight, .tensor = tensor});
     }
-  }
-
-  static std::string type_text(const Tensor& tensor) {
-    return format("{} {}", dtype_info(tensor.dtype).name, shape_text(tensor));
   }
 
   [[nodiscard]] Status check() const {
@@ -334,11 +305,6 @@ class Rewriter {
 };
 
 } // namespace
-
-Status fits_exported(const Checkpoint& file, const Value& root) {
-  LOCKSTEP_TRY(Rewriter(file, root, SaveOptions().max_expanded_bytes).run());
-  return {};
-}
 
 Status rewrite_exported(
     const Checkpoint& file,

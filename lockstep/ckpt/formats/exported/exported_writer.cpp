@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/zip/record_source.h"
@@ -15,11 +16,10 @@ namespace {
 using Replaced = std::map<std::string, std::shared_ptr<Storage>>;
 
 Error bad_replacement(std::string message) {
-  return {
-      .code = ErrorCode::kInvalidArgument,
-      .op = "ckpt.save",
-      .message = std::move(message),
-      .detail = "E_PROGRAM"};
+  return internal::save_error(
+      ErrorCode::kInvalidArgument,
+      "E_PROGRAM",
+      std::move(message));
 }
 
 bool is_weight(const ExportedFile& file, const std::string& record) {

@@ -74,9 +74,9 @@ Status read_named(
     ProgramJson& json,
     std::map<std::string, T, std::less<>>& out,
     Status (*read)(ProgramJson&, T&)) {
-  return json.scanner().members([&](const std::string& key) -> Status {
+  return json.scanner().members([&](std::string_view key) -> Status {
     LOCKSTEP_TRY(json.count(sizeof(T) + 2 * sizeof(std::string)));
-    return read(json, out[key]);
+    return read(json, out[std::string(key)]);
   });
 }
 

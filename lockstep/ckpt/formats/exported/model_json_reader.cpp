@@ -84,6 +84,7 @@ class ModelJsonReader {
          {"range_constraints", [this] { return ranges(); }},
          {"schema_version", [this] { return version(); }},
          {"torch_version", [this] { return json_.text(out_.torch_version); }},
+         {"verifiers", [this] { return verifiers(); }},
          {"guards_code", [this] { return texts(out_.guards); }}}));
     return json_.scanner().end();
   }
@@ -98,6 +99,15 @@ class ModelJsonReader {
     return json_.fields(
         {{"major", [this] { return json_.integer(out_.schema_major); }},
          {"minor", [this] { return json_.integer(out_.schema_minor); }}});
+  }
+
+  // By which rules the graph was made.
+  Status verifiers() {
+    std::vector<std::string> names;
+    LOCKSTEP_TRY(texts(names));
+    out_.is_decomposed =
+        !names.empty() && std::ranges::find(names, "TRAINING") == names.end();
+    return {};
   }
 
   Status graph_module() {
@@ -129,18 +139,15 @@ class ModelJsonReader {
   template <class Rows, class Spec>
   Status spec(const Rows& rows, Spec& out, bool* is_persistent) {
     std::size_t members = 0;
-    LOCKSTEP_TRY(json_.scanner().members([&](const std::string& key) -> Status {
-      const auto row = std::ranges::find(
-          rows,
-          std::string_view(key),
-          &Rows::value_type::name);
+    LOCKSTEP_TRY(json_.scanner().members([&](std::string_view key) -> Status {
+      const auto row = std::ranges::find(rows, key, &Rows::value_type::name);
       if (row == rows.end()) {
         return json_.error(
             format("an input or output of the unknown kind '{}'", escape(key)));
       }
       ++members;
       out.kind = row->kind;
-      return json_.scanner().members([&](const std::string& name) -> Status {
+      return json_.scanner().members([&](std::string_view name) -> Status {
         if (name == "arg" || name == "value") {
           return argument(row->argument, out.argument);
         }
@@ -195,16 +202,17 @@ class ModelJsonReader {
   }
 
   Status named_tuples() {
-    return json_.scanner().members([this](const std::string& key) {
-      return json_.fields(
-          {{"field_names", [&] { return texts(out_.named_tuples[key]); }}});
+    return json_.scanner().members([this](std::string_view key) {
+      return json_.fields({{"field_names", [&] {
+                              return texts(out_.named_tuples[std::string(key)]);
+                            }}});
     });
   }
 
   Status ranges() {
-    return json_.scanner().members([this](const std::string& key) -> Status {
+    return json_.scanner().members([this](std::string_view key) -> Status {
       LOCKSTEP_TRY(json_.count(sizeof(ExportedRange)));
-      ExportedRange& range = out_.ranges[key];
+      ExportedRange& range = out_.ranges[std::string(key)];
       return json_.fields(
           {{"min_val", [&] { return json_.integer(range.min.emplace()); }},
            {"max_val", [&] { return json_.integer(range.max.emplace()); }}});
@@ -264,9 +272,9 @@ Result<std::vector<PayloadRow>> read_payloads(
     const Limits& limits) {
   ProgramJson json(text, record, limits);
   std::vector<PayloadRow> rows;
-  const auto row = [&](const std::string& name) -> Status {
+  const auto row = [&](std::string_view name) -> Status {
     LOCKSTEP_TRY(json.count(sizeof(PayloadRow)));
-    PayloadRow& out = rows.emplace_back(PayloadRow{.name = name});
+    PayloadRow& out = rows.emplace_back(PayloadRow{.name = std::string(name)});
     return json.fields(
         {{"path_name", [&] { return json.text(out.path); }},
          {"is_param", [&] { return json.boolean(out.is_parameter); }},

@@ -20,14 +20,20 @@ struct OperatorName {
 OperatorName operator_name(std::string_view target);
 
 /// Why a file must not call the operator of ATen unasked: "it maps or makes
-/// files". Empty if it may. `name` is without namespace and overload.
-std::string_view refused_operator(std::string_view name);
+/// files". Empty if it may. `name` is without namespace ("lstm"), `overload` as
+/// in `OperatorName` ("input"). Private
+/// operators ("_x") and backward ones trust their callers: those that exports
+/// of nets have are listed, the rest is refused.
+std::string_view refused_operator(
+    std::string_view name,
+    std::string_view overload);
 
 /// What Python runs for the target of a node.
 enum class TargetKind {
   /// An operator of ATen, arithmetic of sizes, a known operator on graphs.
   kKnown,
-  /// An operator of a library that has to be loaded first.
+  /// An operator of a library that has to be loaded first, or one that PyTorch
+  /// keeps for itself.
   kForeign,
   /// Touches files, memory or the process, or is a function of Python.
   kDangerous,

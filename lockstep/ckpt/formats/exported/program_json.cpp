@@ -44,15 +44,6 @@ ProgramJson::ProgramJson(
            .takes_python_numbers = true}),
       budget_(budget_of(limits, text.size())) {}
 
-Status ProgramJson::fields(std::initializer_list<Field> fields) {
-  return json_.members([&](const std::string& key) -> Status {
-    const auto* field =
-        std::ranges::find(fields, std::string_view(key), &Field::name);
-    return field == fields.end() || json_.starts_with('n') ? json_.skip_value()
-                                                           : field->read();
-  });
-}
-
 Status ProgramJson::text(std::string& out) {
   LOCKSTEP_ASSIGN(out, json_.string());
   return {};

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -27,14 +26,11 @@ class ProgramJson {
       std::string_view record,
       const Limits& limits);
 
-  /// A member of an object, and what reads its value.
-  struct Field {
-    std::string_view name = {};
-    std::function<Status()> read;
-  };
   /// Reads an object. Members that no field names are skipped: minor versions
   /// of the schema add some. So is null.
-  Status fields(std::initializer_list<Field> fields);
+  Status fields(std::initializer_list<JsonScanner::Field> fields) {
+    return json_.fields(fields);
+  }
 
   /// Reads a list, each element appended to `out` and read into it.
   template <class T, class Read>

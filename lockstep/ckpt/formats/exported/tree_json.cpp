@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
@@ -9,6 +11,14 @@
 #include "lockstep/ckpt/formats/exported/program_json.h"
 
 namespace lockstep::ckpt {
+
+bool ExportedTree::is_dict() const noexcept {
+  constexpr std::array<std::string_view, 3> kDicts = {
+      "builtins.dict",
+      "collections.OrderedDict",
+      "collections.defaultdict"};
+  return std::ranges::find(kDicts, std::string_view(type)) != kDicts.end();
+}
 
 std::size_t ExportedTree::leaves() const noexcept {
   std::size_t sum = is_leaf() ? 1 : 0;
@@ -23,10 +33,6 @@ namespace {
 
 // The version that treespec_dumps writes.
 constexpr std::int64_t kProtocol = 1;
-constexpr std::array<std::string_view, 3> kDicts = {
-    "builtins.dict",
-    "collections.OrderedDict",
-    "collections.defaultdict"};
 constexpr std::string_view kNamedTuple = "collections.namedtuple";
 
 class TreeReader {
@@ -76,11 +82,13 @@ class TreeReader {
               return node(child);
             });
           }}}));
-    if (std::ranges::find(kDicts, std::string_view(out.type)) != kDicts.end()) {
+    if (out.is_dict()) {
       return dict_keys(context, out);
     }
     if (out.type == kNamedTuple) {
       out.keys = {context};
+    } else if (context.starts_with('[')) {
+      field_names(context, out);
     }
     return out.is_leaf() && !out.children.empty()
                ? Status(json_.error("a leaf with children before here"))
@@ -97,6 +105,33 @@ class TreeReader {
     }
     return json_.fields(
         {{"dict_context", [&] { return keys(json_, text_, tree.keys); }}});
+  }
+
+  // '["a", "b"]', or '[["a", "b"], ["c"]]' of a dataclass whose c is None;
+  // anything else belongs to its type.
+  void field_names(std::string_view context, ExportedTree& out) const {
+    std::vector<std::vector<std::string>> lists(1);
+    const auto read = [](ProgramJson& json, std::vector<std::string>& names) {
+      return json.list(names, [&json](std::string& name) {
+        return json.text(name);
+      });
+    };
+    ProgramJson flat(context, record_, limits_);
+    if (!read(flat, lists[0])) {
+      lists.clear();
+      ProgramJson nested(context, record_, limits_);
+      const auto list = [&](std::vector<std::string>& names) {
+        return read(nested, names);
+      };
+      if (!nested.list(lists, list) || lists.empty()) {
+        return;
+      }
+    }
+    if (lists[0].size() == out.children.size()) {
+      out.fields = std::move(lists[0]);
+      out.none_fields =
+          lists.size() == 2 ? std::move(lists[1]) : std::vector<std::string>();
+    }
   }
 
   Status dict_keys(const std::string& context, ExportedTree& out) {

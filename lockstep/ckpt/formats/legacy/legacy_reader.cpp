@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -64,12 +65,8 @@ class LegacyReader {
   // Names count wherever they are: all five pickles can hide a call.
   Result<Value> next(PersistentIdHandler* handler) {
     LOCKSTEP_ASSIGN(PickleResult pickle, stream_.next(handler));
-    for (GlobalUse& use : pickle.globals) {
-      file_.globals.push_back(std::move(use));
-    }
-    for (Warning& warning : pickle.warnings) {
-      file_.warnings.push_back(std::move(warning));
-    }
+    std::ranges::move(pickle.globals, std::back_inserter(file_.globals));
+    std::ranges::move(pickle.warnings, std::back_inserter(file_.warnings));
     return std::move(pickle.root);
   }
 

@@ -18,9 +18,7 @@ Error bad_blob(
     std::string_view detail,
     std::string message,
     std::uint64_t offset) {
-  Error error = corrupt_file(detail, std::move(message));
-  error.offset = offset;
-  return error;
+  return corrupt_file(detail, std::move(message), {}, offset);
 }
 
 // " of tensor 'x'", or nothing if no tensor has it.

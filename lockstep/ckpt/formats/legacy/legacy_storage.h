@@ -30,7 +30,7 @@ class LegacyStorages final : public PersistentIdHandler {
       const Value& root);
 
   /// Makes offsets of views of storages.
-  void fold_views(const Value& root) const {
+  void fold_views(Value& root) const {
     views_.fold(root);
   }
 

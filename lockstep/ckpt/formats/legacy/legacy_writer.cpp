@@ -6,6 +6,8 @@
 
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/pickle/pickle.h"
 
@@ -91,11 +93,10 @@ Result<std::string> pickles_of(
 Status check_sources(const PickledTree& tree) {
   for (std::size_t i = 0; i < tree.storages.size(); ++i) {
     if (tree.storages[i]->nbytes != 0 && tree.storages[i]->source == nullptr) {
-      return Error{
-          .code = ErrorCode::kInvalidArgument,
-          .op = "ckpt.save",
-          .message = format("storage {} has no bytes", i),
-          .detail = "E_TENSOR"};
+      return internal::save_error(
+          ErrorCode::kInvalidArgument,
+          "E_TENSOR",
+          format("storage {} has no bytes", i));
     }
   }
   return {};
@@ -139,11 +140,7 @@ Status write_legacy(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
-  Status status = write_stream(path, root, options, fs);
-  if (!status && status.error().path.empty()) {
-    status.error().path = path;
-  }
-  return status;
+  return in_file(write_stream(path, root, options, fs), path);
 }
 
 } // namespace lockstep::ckpt

@@ -67,11 +67,11 @@ Result<std::shared_ptr<Storage>> StorageViews::make(
   return view;
 }
 
-void StorageViews::fold(const Value& root) const {
+void StorageViews::fold(Value& root) const {
   if (views_.empty()) {
     return;
   }
-  NodeWalk().run(root, [this](const Value& node) {
+  NodeWalk().run(root, [this](Value& node) {
     if (Tensor* tensor = node.as_tensor()) {
       fold(*tensor);
     }

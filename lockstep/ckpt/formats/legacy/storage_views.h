@@ -23,7 +23,7 @@ class StorageViews {
 
   /// Moves the tensors below `root` from views to whole storages. Bare storages
   /// stay what they are.
-  void fold(const Value& root) const;
+  void fold(Value& root) const;
   void fold(Tensor& tensor) const;
 
  private:

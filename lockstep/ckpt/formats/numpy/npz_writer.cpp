@@ -2,6 +2,7 @@
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
@@ -39,27 +40,22 @@ Result<std::vector<PlannedArray>> plan_arrays(
   LOCKSTEP_ASSIGN(FlatState flat, flatten(root));
   if (!flat.scalars.empty()) {
     const FlatScalar& first = flat.scalars.front();
-    return Error{
-        .code = ErrorCode::kUnsupported,
-        .op = "ckpt.save",
-        .message = format(
+    return internal::save_error(
+        ErrorCode::kUnsupported,
+        "E_NOT_TENSOR",
+        format(
             "'{}' is {}, and npz holds tensors only",
             escape(first.name),
             escape(describe(first.value))),
-        .hint =
-            "'lockstep ckpt drop' takes it away; safetensors holds it as "
-            "text",
-        .detail = "E_NOT_TENSOR"};
+        "'lockstep ckpt drop' takes it away; safetensors holds it as text");
   }
   if (flat.tensors.empty()) {
-    return Error{
-        .code = ErrorCode::kUnsupported,
-        .op = "ckpt.save",
-        .message =
-            "there is no tensor to write, and NumPy does not open an "
-            "archive without arrays",
-        .hint = "'lockstep ckpt show FILE' prints what is there",
-        .detail = "E_NOT_TENSOR"};
+    return internal::save_error(
+        ErrorCode::kUnsupported,
+        "E_NOT_TENSOR",
+        "there is no tensor to write, and NumPy does not open an archive "
+        "without arrays",
+        "'lockstep ckpt show FILE' prints what is there");
   }
   if (!options.clone_views) {
     LOCKSTEP_TRY(check_not_shared(
@@ -141,22 +137,18 @@ Status write_npz(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
-  auto arrays = plan_arrays(root, options);
-  if (!arrays) {
-    arrays.error().path = path;
-    return std::move(arrays).error();
-  }
+  LOCKSTEP_ASSIGN(const auto arrays, in_file(plan_arrays(root, options), path));
   return write_file_atomically(
       fs,
       path,
       [&arrays](WritableFile& file) -> Status {
         ZipWriter zip(file, "");
-        for (const PlannedArray& array : *arrays) {
+        for (const PlannedArray& array : arrays) {
           LOCKSTEP_TRY(write_array(zip, array));
         }
         return zip.finish();
       },
-      {.expected_bytes = npz_bytes(*arrays),
+      {.expected_bytes = npz_bytes(arrays),
        .durable = options.durable,
        .replace = options.replace});
 }

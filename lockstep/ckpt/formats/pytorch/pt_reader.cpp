@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <span>
@@ -189,12 +190,9 @@ class PtReader {
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
-    Status status =
-        note_byteorder(file_, std::string(as_text(bytes)), options_);
-    if (!status) {
-      status.error().record = full_name(record->name);
-    }
-    return status;
+    return in_record(
+        note_byteorder(file_, std::string(as_text(bytes)), options_),
+        full_name(record->name));
   }
 
   Status read_tree() {
@@ -216,24 +214,23 @@ class PtReader {
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
     StorageTable storages(zip_, options_.checks_tensors());
-    auto pickle = read_pickle(bytes, &storages, options_.limits);
-    if (!pickle) {
-      Error error = std::move(pickle).error();
-      error.record = full_name("data.pkl");
-      return error;
-    }
-    file_.root = std::move(pickle->root);
+    LOCKSTEP_ASSIGN(
+        PickleResult pickle,
+        in_record(
+            read_pickle(bytes, &storages, options_.limits),
+            full_name("data.pkl")));
+    file_.root = std::move(pickle.root);
     modernize_variables(file_.root);
-    file_.globals = std::move(pickle->globals);
+    file_.globals = std::move(pickle.globals);
     if (demand_ == Demand::kPickle && is_rest_of_script()) {
       file_.format = "torchscript";
     }
-    add_warnings(pickle->warnings);
-    LOCKSTEP_TRY(scan_rest(bytes.subspan(pickle->consumed), pickle->consumed));
+    std::ranges::move(pickle.warnings, std::back_inserter(file_.warnings));
+    LOCKSTEP_TRY(scan_rest(bytes.subspan(pickle.consumed), pickle.consumed));
     if (demand_ == Demand::kAll) {
       LOCKSTEP_TRY(storages.check(file_.root));
     }
-    add_warnings(storages.warnings());
+    std::ranges::move(storages.warnings(), std::back_inserter(file_.warnings));
     for (const auto& entry : storages.entries()) {
       file_.storages.push_back(entry.storage);
     }
@@ -325,13 +322,6 @@ class PtReader {
       file_.globals.push_back(std::move(use));
     }
     return {};
-  }
-
-  void add_warnings(const std::vector<Warning>& warnings) {
-    file_.warnings.insert(
-        file_.warnings.end(),
-        warnings.begin(),
-        warnings.end());
   }
 
   [[nodiscard]] std::string full_name(std::string_view record) const {

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/json_scanner.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/tensor.h"
 
@@ -21,13 +22,9 @@ Error bad_header(
     std::string message,
     std::uint64_t offset,
     std::string hint = {}) {
-  return {
-      .code = ErrorCode::kCorrupt,
-      .op = "ckpt.read",
-      .message = std::move(message),
-      .hint = std::move(hint),
-      .offset = offset,
-      .detail = std::string(detail)};
+  Error error = corrupt_file(detail, std::move(message), {}, offset);
+  error.hint = std::move(hint);
+  return error;
 }
 
 // The length field, compared with the limit and with the file.
@@ -95,7 +92,7 @@ class HeaderParser {
         limits_(limits) {}
 
   Result<SafetensorsHeader> run() {
-    LOCKSTEP_TRY(json_.members([this](const std::string& key) {
+    LOCKSTEP_TRY(json_.members([this](std::string_view key) {
       return key == "__metadata__" ? metadata() : tensor(key);
     }));
     LOCKSTEP_TRY(json_.end());
@@ -110,10 +107,10 @@ class HeaderParser {
     // The package keeps the last value of a key.
     std::unordered_map<std::string, std::size_t> rows;
     return json_.members(
-        [&](const std::string& key) -> Status {
+        [&](std::string_view key) -> Status {
           LOCKSTEP_ASSIGN(std::string value, json_.string());
           const auto [row, is_new] =
-              rows.try_emplace(key, header_.metadata.size());
+              rows.try_emplace(std::string(key), header_.metadata.size());
           if (is_new) {
             header_.metadata.emplace_back(key, std::move(value));
           } else {
@@ -127,7 +124,7 @@ class HeaderParser {
         Repeats::kGiven);
   }
 
-  Status tensor(const std::string& name) {
+  Status tensor(std::string_view name) {
     if (header_.tensors.size() == limits_.max_records) {
       Error error = bad_header(
           "E_LIMIT",
@@ -137,10 +134,12 @@ class HeaderParser {
       error.hint = "Limits::max_records allows more";
       return error;
     }
-    SafetensorsEntry entry{.name = name, .header_offset = json_.key_offset()};
+    SafetensorsEntry entry{
+        .name = std::string(name),
+        .header_offset = json_.key_offset()};
     bool has_shape = false;
     bool has_offsets = false;
-    LOCKSTEP_TRY(json_.members([&](const std::string& field) -> Status {
+    LOCKSTEP_TRY(json_.members([&](std::string_view field) -> Status {
       if (field == "dtype") {
         return dtype(entry);
       }
@@ -232,7 +231,7 @@ class HeaderParser {
     return {};
   }
 
-  Status unknown_field(const std::string& tensor, const std::string& field) {
+  Status unknown_field(std::string_view tensor, std::string_view field) {
     warn(format(
         "tensor `{}` has the unknown field `{}`",
         escape(tensor),

@@ -11,6 +11,7 @@
 #include "lockstep/ckpt/core/file_name.h"
 #include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/core/json_scanner.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/shard_attributes.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -26,12 +27,9 @@ Error bad_index(
     ErrorCode code,
     std::string message,
     std::optional<std::uint64_t> offset = {}) {
-  return {
-      .code = code,
-      .op = "ckpt.read",
-      .message = std::move(message),
-      .offset = offset,
-      .detail = "E_INDEX"};
+  Error error = read_error(code, "E_INDEX", std::move(message));
+  error.offset = offset;
+  return error;
 }
 
 // One entry of the index.
@@ -43,7 +41,7 @@ struct Placement {
 
 Result<std::vector<Placement>> read_map(JsonScanner& json) {
   std::vector<Placement> placements;
-  LOCKSTEP_TRY(json.members([&](const std::string& name) -> Status {
+  LOCKSTEP_TRY(json.members([&](std::string_view name) -> Status {
     const std::uint64_t at = json.key_offset();
     LOCKSTEP_ASSIGN(std::string file, json.string());
     if (!internal::is_plain_file_name(file)) {
@@ -57,7 +55,8 @@ Result<std::vector<Placement>> read_map(JsonScanner& json) {
               escape(file)),
           at);
     }
-    placements.push_back({.name = name, .file = std::move(file), .offset = at});
+    placements.push_back(
+        {.name = std::string(name), .file = std::move(file), .offset = at});
     return {};
   }));
   return placements;
@@ -71,7 +70,7 @@ Result<std::vector<Placement>> parse_index(std::string_view text) {
        .what = "invalid JSON in index"});
   std::vector<Placement> placements;
   bool has_map = false;
-  LOCKSTEP_TRY(json.members([&](const std::string& key) -> Status {
+  LOCKSTEP_TRY(json.members([&](std::string_view key) -> Status {
     if (key != kMap) {
       return json.skip_value();
     }
@@ -149,11 +148,8 @@ class ShardedReader {
               escape(placement.name)),
           placement.offset);
     }
-    if (!part) {
-      part.error().path = path;
-      return std::move(part).error();
-    }
-    return &add(placement.file, *std::move(part));
+    LOCKSTEP_ASSIGN(Checkpoint read, in_file(std::move(part), path));
+    return &add(placement.file, std::move(read));
   }
 
   Result<Checkpoint> read_part(const std::string& path) {
@@ -315,11 +311,7 @@ Result<Checkpoint> read_index_in_folder(const ReadInput& input) {
   LOCKSTEP_ASSIGN(const auto names, indices_in(input));
   LOCKSTEP_ASSIGN(const std::string name, choose_index(names));
   LOCKSTEP_ASSIGN(const ReadInput index, open_index(input, name));
-  auto file = read_sharded_index(index);
-  if (!file && file.error().path.empty()) {
-    file.error().path = index.path;
-  }
-  return file;
+  return in_file(read_sharded_index(index), index.path);
 }
 
 } // namespace

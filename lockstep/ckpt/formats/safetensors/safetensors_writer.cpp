@@ -4,6 +4,7 @@
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
@@ -122,16 +123,11 @@ Status write_body(
   LOCKSTEP_TRY(out.write(length));
   LOCKSTEP_TRY(out.write(header));
   for (const PlannedTensor& planned : tensors) {
-    Status status = for_each_block(*planned.tensor, [&out](ByteSpan block) {
-      return out.write(block);
-    });
-    if (!status) {
-      status.error().message = format(
-          "tensor '{}': {}",
-          escape(planned.name),
-          status.error().message);
-      return status;
-    }
+    LOCKSTEP_TRY(about(
+        for_each_block(
+            *planned.tensor,
+            [&out](ByteSpan block) { return out.write(block); }),
+        format("tensor '{}'", escape(planned.name))));
   }
   return out.flush();
 }
@@ -178,18 +174,16 @@ Status write_safetensors(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
-  auto plan = internal::plan_safetensors(root, options);
-  if (!plan) {
-    plan.error().path = path;
-    return std::move(plan).error();
-  }
+  LOCKSTEP_ASSIGN(
+      auto plan,
+      in_file(internal::plan_safetensors(root, options), path));
   if (options.shard_bytes != 0) {
-    return internal::write_safetensors_shards(path, *plan, options, fs);
+    return internal::write_safetensors_shards(path, plan, options, fs);
   }
   return internal::write_safetensors_file(
       path,
-      plan->tensors,
-      plan->metadata,
+      plan.tensors,
+      plan.metadata,
       options,
       fs);
 }

@@ -163,12 +163,12 @@ Result<SavedOffsets> parse_saved_offsets(std::string_view text) {
        .duplicate_detail = "E_DCP_METADATA",
        .what = "invalid DCP_SHARDING_INFO"});
   SavedOffsets all;
-  LOCKSTEP_TRY(json.members([&](const std::string& name) -> Status {
-    return json.members([&](const std::string& field) -> Status {
+  LOCKSTEP_TRY(json.members([&](std::string_view name) -> Status {
+    return json.members([&](std::string_view field) -> Status {
       if (field != kOffsetsKey) {
         return json.skip_value();
       }
-      LOCKSTEP_ASSIGN(all[name], read_offsets(json));
+      LOCKSTEP_ASSIGN(all[std::string(name)], read_offsets(json));
       return {};
     });
   }));

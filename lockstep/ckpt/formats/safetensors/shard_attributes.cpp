@@ -71,7 +71,7 @@ std::vector<std::string> ShardAttributes::join(
     Place& place,
     const std::string& name,
     const Value& value) {
-  const Value& own = items_[place.index].second;
+  Value& own = items_[place.index].second;
   Dict* into = own.as_dict();
   const Dict* from = value.as_dict();
   if (into == nullptr || from == nullptr) {

@@ -112,9 +112,9 @@ class VersionsReader {
  private:
   Result<Dict> dict(int levels) {
     Dict dict;
-    LOCKSTEP_TRY(json_.members([&](const std::string& key) -> Status {
+    LOCKSTEP_TRY(json_.members([&](std::string_view key) -> Status {
       LOCKSTEP_ASSIGN(Value entry, value(levels + 1));
-      dict.items.emplace_back(key, std::move(entry));
+      dict.items.emplace_back(std::string(key), std::move(entry));
       return {};
     }));
     return dict;

@@ -31,51 +31,8 @@ constexpr std::array kRefused{
     Refused{'S', "a sparse file"}};
 
 Error tar_error(std::string message, std::uint64_t offset) {
-  Error error = corrupt_file("E_TAR", std::move(message));
-  error.offset = offset;
-  return error;
+  return corrupt_file("E_TAR", std::move(message), {}, offset);
 }
-
-// A part of another source.
-class PartSource final : public ByteSource {
- public:
-  PartSource(
-      std::shared_ptr<ByteSource> whole,
-      std::uint64_t begin,
-      std::uint64_t size)
-      : whole_(std::move(whole)), begin_(begin), size_(size) {}
-
-  [[nodiscard]] std::uint64_t size() const override {
-    return size_;
-  }
-  Result<ByteSpan> view(
-      std::uint64_t offset,
-      std::uint64_t length,
-      std::vector<std::byte>& scratch) override {
-    if (offset > size_ || length > size_ - offset) {
-      Error error = corrupt_file(
-          "E_BOUNDS",
-          format(
-              "a range reaches past the end of the member; expected at most {} "
-              "bytes, got "
-              "offset {} and length {}",
-              size_,
-              offset,
-              length));
-      error.offset = offset;
-      return error;
-    }
-    return whole_->view(begin_ + offset, length, scratch);
-  }
-  [[nodiscard]] bool is_stable() const override {
-    return whole_->is_stable();
-  }
-
- private:
-  std::shared_ptr<ByteSource> whole_;
-  std::uint64_t begin_;
-  std::uint64_t size_;
-};
 
 bool is_zero(ByteSpan bytes) {
   return std::ranges::all_of(bytes, [](std::byte b) {
@@ -211,8 +168,7 @@ class TarParser {
           format("more than {} members", limits_.max_records),
           "Limits::max_records allows more");
     }
-    const auto part =
-        std::make_shared<PartSource>(source_, position_ + kTarBlock, size);
+    const auto part = slice_source(source_, position_ + kTarBlock, size);
     LOCKSTEP_TRY(take_name(name));
     result_.members_.emplace(name, part);
     result_.names_.push_back(std::move(name));

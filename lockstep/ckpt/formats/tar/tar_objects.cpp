@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/formats/tar/tar_objects.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lockstep/base/internal/numbers.h"
@@ -14,14 +16,8 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-Error bad(std::string_view detail, std::string message) {
-  return corrupt_file(detail, std::move(message));
-}
-
 Error bad_at(std::string message, std::uint64_t offset) {
-  Error error = bad("E_TAR", std::move(message));
-  error.offset = offset;
-  return error;
+  return corrupt_file("E_TAR", std::move(message), {}, offset);
 }
 
 // The elements of a tuple of `count`, null for anything else.
@@ -35,9 +31,7 @@ const std::vector<Value>* tuple_of(const Value& value, std::size_t count) {
 
 Result<Value> TarObjects::next(PickleStream& stream) {
   LOCKSTEP_ASSIGN(PickleResult pickle, stream.next(nullptr));
-  for (GlobalUse& use : pickle.globals) {
-    globals.push_back(std::move(use));
-  }
+  std::ranges::move(pickle.globals, std::back_inserter(globals));
   return std::move(pickle.root);
 }
 
@@ -54,7 +48,7 @@ Result<std::int64_t> TarObjects::next_count(PickleStream& stream) {
 
 Status TarObjects::add(std::int64_t key, Value value) {
   if (!values_.emplace(key, std::move(value)).second) {
-    return bad("E_TAR", format("number {} appears twice", key));
+    return corrupt_file("E_TAR", format("number {} appears twice", key));
   }
   return {};
 }
@@ -92,7 +86,9 @@ Status TarObjects::read_storage(
                        static_cast<std::uint64_t>(numel),
                        dtype_info(*dtype).size,
                        &storage->nbytes)) {
-    return bad("E_OVERFLOW", format("storage {} of {} elements", *key, numel));
+    return corrupt_file(
+        "E_OVERFLOW",
+        format("storage {} of {} elements", *key, numel));
   }
   if (storage->nbytes > stream.remaining()) {
     return bad_at(
@@ -133,11 +129,13 @@ Status TarObjects::read_view(const Value& row) {
   const std::int64_t* numel = parts ? (*parts)[3].as_int() : nullptr;
   if (target == nullptr || root == nullptr || offset == nullptr ||
       numel == nullptr) {
-    return bad("E_TAR", "view of a storage is not a tuple of four integers");
+    return corrupt_file(
+        "E_TAR",
+        "view of a storage is not a tuple of four integers");
   }
   const auto found = numbered_.find(*root);
   if (found == numbered_.end()) {
-    return bad(
+    return corrupt_file(
         "E_TAR",
         format("view uses storage {}, which is missing", *root));
   }
@@ -169,7 +167,7 @@ Status TarObjects::read_tensor(PickleStream& stream) {
   LOCKSTEP_ASSIGN(const std::int32_t rank, stream.next_i32());
   LOCKSTEP_TRY(stream.skip(4)); // the rank once took 8 bytes
   if (rank < 0 || static_cast<std::size_t>(rank) > kMaxDimensions) {
-    return bad(
+    return corrupt_file(
         "E_RANK",
         format(
             "tensor of {} dimensions; expected at most {}",
@@ -217,7 +215,9 @@ Result<Tensor> TarObjects::empty_tensor(const Value& type) const {
   }
   const auto dtype = storage_class_dtype(name);
   if (!dtype) {
-    return bad("E_TAR", format("'{}' is not a tensor class", escape(name)));
+    return corrupt_file(
+        "E_TAR",
+        format("'{}' is not a tensor class", escape(name)));
   }
   auto storage = std::make_shared<Storage>();
   storage->dtype = *dtype;
@@ -234,7 +234,7 @@ Result<Value> TarObjects::resolve(const Value& id) {
   if (const auto* parts = tuple_of(id, 3)) {
     const Object* type = (*parts)[0].as_object();
     if (type == nullptr) {
-      return bad(
+      return corrupt_file(
           "E_TYPE",
           "persistent id is not a tuple (class, file, source)");
     }
@@ -246,12 +246,14 @@ Result<Value> TarObjects::resolve(const Value& id) {
   }
   const std::string* text = id.as_string();
   if (text == nullptr) {
-    return bad("E_TYPE", "persistent id is neither a number nor a class");
+    return corrupt_file(
+        "E_TYPE",
+        "persistent id is neither a number nor a class");
   }
   const auto key = parse_number<std::int64_t>(*text);
   const auto found = key ? values_.find(*key) : values_.end();
   if (found == values_.end()) {
-    return bad(
+    return corrupt_file(
         "E_TAR",
         format("no tensor or storage has the number '{}'", escape(*text)));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -26,15 +27,6 @@ constexpr std::array<std::string_view, 3> kNeeded{
 /// The three members that hold the checkpoint.
 using Members = std::array<std::shared_ptr<ByteSource>, kNeeded.size()>;
 
-// Errors of a member say which one.
-template <class T>
-T in_member(T result, std::string_view name) {
-  if (!result && result.error().record.empty()) {
-    result.error().record = std::string(name);
-  }
-  return result;
-}
-
 class TarReader {
  public:
   TarReader(Members members, const LoadOptions& options)
@@ -46,9 +38,9 @@ class TarReader {
     file_.era = "torch 0.1.9 or older";
     file_.byteorder = "little";
     file_.crc = CrcState::kAbsent;
-    LOCKSTEP_TRY(in_member(objects_.read_storages(members_[0]), kNeeded[0]));
-    LOCKSTEP_TRY(in_member(objects_.read_tensors(members_[1]), kNeeded[1]));
-    LOCKSTEP_TRY(in_member(read_tree(), kNeeded[2]));
+    LOCKSTEP_TRY(in_record(objects_.read_storages(members_[0]), kNeeded[0]));
+    LOCKSTEP_TRY(in_record(objects_.read_tensors(members_[1]), kNeeded[1]));
+    LOCKSTEP_TRY(in_record(read_tree(), kNeeded[2]));
     file_.storages = std::move(objects_.storages);
     file_.class_sources = std::move(objects_.class_sources);
     return std::move(file_);
@@ -61,9 +53,7 @@ class TarReader {
     file_.root = std::move(pickle.root);
     modernize_variables(file_.root);
     file_.globals = std::move(objects_.globals);
-    for (GlobalUse& use : pickle.globals) {
-      file_.globals.push_back(std::move(use));
-    }
+    std::ranges::move(pickle.globals, std::back_inserter(file_.globals));
     file_.warnings = std::move(pickle.warnings);
     if (stream.remaining() != 0) {
       file_.warnings.push_back(
@@ -130,9 +120,7 @@ Result<Checkpoint> read_tar(const ReadInput& input) {
       TarReader(std::move(members), input.options).run());
   file.format = "tar";
   file.file_bytes = input.source->size();
-  for (const Warning& warning : tar.warnings()) {
-    file.warnings.push_back(warning);
-  }
+  std::ranges::copy(tar.warnings(), std::back_inserter(file.warnings));
   return file;
 }
 

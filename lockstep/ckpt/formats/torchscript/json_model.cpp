@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/formats/torchscript/json_model.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "lockstep/base/internal/numbers.h"
@@ -50,13 +49,8 @@ class ModelParser {
   }
 
  private:
-  // What to do with the value of a member; others are passed over.
-  struct Field {
-    std::string_view name = {};
-    std::function<Status()> read = {};
-  };
-
-  Status object(const std::vector<Field>& fields) {
+  // What is not set may be written as null.
+  Status object(std::initializer_list<JsonScanner::Field> fields) {
     // The text bounds what it expands to, but not by much.
     if (++objects_ > limits_.max_nodes) {
       return read_error(
@@ -65,12 +59,7 @@ class ModelParser {
           format("model.json has more than {} objects", limits_.max_nodes),
           "Limits::max_nodes allows more");
     }
-    return json_.members([&](const std::string& key) {
-      const auto field = std::ranges::find(fields, key, &Field::name);
-      // What is not set may be written as null.
-      const bool is_wanted = field != fields.end() && !json_.starts_with('n');
-      return is_wanted ? field->read() : json_.skip_value();
-    });
+    return json_.fields(fields);
   }
 
   Status module(JsonModule& out, std::uint64_t depth) {
@@ -170,9 +159,7 @@ Result<JsonModel> parse_json_model(
     const Limits& limits) {
   const std::size_t good = utf8_prefix(text);
   if (good != text.size()) {
-    Error error = corrupt_file(kModelDetail, "model.json: invalid UTF-8");
-    error.offset = good;
-    return error;
+    return corrupt_file(kModelDetail, "model.json: invalid UTF-8", {}, good);
   }
   return ModelParser(text, limits).run();
 }

@@ -45,7 +45,7 @@ class ModelReader {
       : zip_(std::move(zip)), options_(options) {}
 
   Result<ModelJson> run() {
-    LOCKSTEP_ASSIGN(const std::string text, record_text(kModelJson));
+    LOCKSTEP_ASSIGN(const std::string text, text_of(kModelJson));
     LOCKSTEP_ASSIGN(
         const JsonModel model,
         internal::parse_json_model(text, options_.limits));
@@ -58,28 +58,11 @@ class ModelReader {
   }
 
  private:
-  Result<std::string> record_text(std::string_view name) {
+  // Empty without such a record.
+  Result<std::string> text_of(std::string_view name) {
     const ZipRecord* record = zip_->find(name);
-    if (record == nullptr) {
-      return std::string();
-    }
-    if (record->size > options_.limits.max_pickle_bytes) {
-      return read_error(
-          ErrorCode::kUnsafe,
-          "E_LIMIT",
-          format(
-              "record '{}' is too large; expected at most {} bytes, got {}",
-              name,
-              options_.limits.max_pickle_bytes,
-              record->size),
-          "Limits::max_pickle_bytes allows more");
-    }
-    if (options_.check_crc) {
-      LOCKSTEP_TRY(zip_->check_crc(*record));
-    }
-    std::vector<std::byte> scratch;
-    LOCKSTEP_ASSIGN(const ByteSpan bytes, zip_->read(*record, scratch));
-    return std::string(as_text(bytes));
+    return record == nullptr ? std::string()
+                             : record_text(*zip_, *record, options_);
   }
 
   Status add_tensor(const JsonTensor& entry) {
@@ -134,7 +117,7 @@ class ModelReader {
   }
 
   Status read_attributes() {
-    LOCKSTEP_ASSIGN(const std::string text, record_text("attributes.pkl"));
+    LOCKSTEP_ASSIGN(const std::string text, text_of("attributes.pkl"));
     if (text.empty()) {
       return {};
     }

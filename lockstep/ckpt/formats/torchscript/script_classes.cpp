@@ -9,6 +9,7 @@
 
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/formats/torchscript/script_types.h"
 #include "lockstep/ckpt/print.h"
@@ -327,12 +328,11 @@ class Builder {
     for (const std::string& name : path_) {
       where += "." + name;
     }
-    return {
-        .code = ErrorCode::kUnsupported,
-        .op = "ckpt.save",
-        .message = format("{}: {}", escape(where), message),
-        .hint = "'lockstep ckpt drop' takes it out; or write another format",
-        .detail = std::string(detail)};
+    return save_error(
+        ErrorCode::kUnsupported,
+        std::string(detail),
+        format("{}: {}", escape(where), message),
+        "'lockstep ckpt drop' takes it out; or write another format");
   }
 
   std::vector<ScriptClass> classes_;

@@ -327,11 +327,10 @@ Error ScriptPickler::refuse(
     ErrorCode code,
     std::string_view detail,
     std::string_view message) const {
-  return {
-      .code = code,
-      .op = "ckpt.save",
-      .message = format("'{}': {}", escape(join(path_, ".")), message),
-      .detail = std::string(detail)};
+  return save_error(
+      code,
+      std::string(detail),
+      format("'{}': {}", escape(join(path_, ".")), message));
 }
 
 void ScriptPickler::hooks() {

@@ -94,15 +94,13 @@ class FolderStorages final : public PersistentIdHandler {
       LOCKSTEP_ASSIGN(storage, open(parsed, id, record));
       storages.push_back(storage);
     }
-    auto again = named_again(parsed, id, storage);
-    if (!again) {
-      again.error().record = record;
-      return std::move(again).error();
+    LOCKSTEP_ASSIGN(
+        auto again,
+        in_record(named_again(parsed, id, storage), record));
+    if (again != storage) {
+      storages.push_back(again);
     }
-    if (*again != storage) {
-      storages.push_back(*again);
-    }
-    return Value(*std::move(again));
+    return Value(std::move(again));
   }
 
   /// In the order of first use.
@@ -203,19 +201,15 @@ Result<Checkpoint> read_unpacked(const ReadInput& input) {
   add_file(input.options.limits, source->size());
   FolderStorages storages(folder, input);
   PickleStream stream(source, 0, input.options.limits);
-  auto pickle = stream.next(&storages);
-  if (!pickle) {
-    if (pickle.error().record.empty()) {
-      pickle.error().record = kPickle;
-    }
-    return std::move(pickle).error();
-  }
-  file.root = std::move(pickle->root);
+  LOCKSTEP_ASSIGN(
+      PickleResult pickle,
+      in_record(stream.next(&storages), kPickle));
+  file.root = std::move(pickle.root);
   modernize_variables(file.root);
   file.file_bytes = source->size() + storages.bytes;
-  file.globals = std::move(pickle->globals);
+  file.globals = std::move(pickle.globals);
   file.storages = std::move(storages.storages);
-  for (auto* warnings : {&pickle->warnings, &storages.warnings}) {
+  for (auto* warnings : {&pickle.warnings, &storages.warnings}) {
     std::ranges::move(*warnings, std::back_inserter(file.warnings));
   }
   LOCKSTEP_TRY(turn_storages(file));

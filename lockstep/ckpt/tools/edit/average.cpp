@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/made_source.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor.h"
@@ -104,13 +105,10 @@ class Averager {
 
   Result<Averaged> run(std::string_view weights_key) {
     for (const NamedRoot& file : files_) {
-      auto place = weights_to_edit(file.root, weights_key);
-      if (!place) {
-        Error error = std::move(place).error();
-        error.path = file.name;
-        return error;
-      }
-      places_.push_back(*std::move(place));
+      LOCKSTEP_ASSIGN(
+          WeightsPlace place,
+          in_file(weights_to_edit(file.root, weights_key), file.name));
+      places_.push_back(std::move(place));
       LOCKSTEP_TRY(index(places_.back(), file.name));
     }
     compare_names();
@@ -191,8 +189,8 @@ class Averager {
             i,
             format(
                 "is {}, not {} as in the last",
-                type_text(*tensor),
-                type_text(*shape)));
+                describe(*tensor),
+                describe(*shape)));
         return last;
       }
       tensors.push_back(*tensor);
@@ -205,7 +203,7 @@ class Averager {
       note(
           name,
           files_.size() - 1,
-          format("is {}: no mean is taken of such", type_text(*shape)));
+          format("is {}: no mean is taken of such", describe(*shape)));
       return last;
     }
     ++result_.averaged;
@@ -254,10 +252,6 @@ class Averager {
     }
     mean.storage = storage;
     return mean;
-  }
-
-  static std::string type_text(const Tensor& tensor) {
-    return format("{} {}", dtype_info(tensor.dtype).name, shape_text(tensor));
   }
 
   void

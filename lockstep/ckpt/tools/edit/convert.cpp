@@ -144,8 +144,8 @@ class Converter final : public TreeCopy {
 
   // Type and device of a tensor that is no view of a storage are arguments of
   // the call that makes it.
-  void convert_call(std::string_view function, const Value& args) const {
-    const Tuple* parts = args.as_tuple();
+  void convert_call(std::string_view function, Value& args) const {
+    Tuple* parts = args.as_tuple();
     if (parts == nullptr) {
       return;
     }
@@ -160,7 +160,7 @@ class Converter final : public TreeCopy {
     if (!is_device && function != names::kRebuildMeta) {
       return;
     }
-    for (Value& part : args.as_tuple()->items) {
+    for (Value& part : parts->items) {
       const DTypeValue* dtype = part.as_dtype();
       if (dtype != nullptr && options_.dtype &&
           internal::is_castable(dtype->dtype)) {

@@ -78,7 +78,7 @@ std::string prefixes_text(const KeyReport& report) {
   if (!report.left_prefix.empty()) {
     text += format(
         "all keys still begin with '{0}': if that is another wrapper's and not "
-        "a layer, strip it with --prefix {0}\n",
+        "a layer, strip it with StripOptions::prefix {0}\n",
         report.left_prefix);
   }
   return text;

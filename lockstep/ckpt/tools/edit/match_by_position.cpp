@@ -12,6 +12,8 @@
 #include "lockstep/ckpt/core/fixed_limits.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/match.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
 #include "lockstep/ckpt/tools/edit/rekey_dict.h"
 #include "lockstep/ckpt/walk.h"
@@ -21,23 +23,15 @@ namespace {
 
 using Shapes = std::span<const NamedShape>;
 
-std::string shape_text(const NamedShape& entry) {
-  std::vector<std::string> parts;
-  parts.reserve(entry.sizes.size());
-  for (const std::int64_t size : entry.sizes) {
-    parts.push_back(std::to_string(size));
-  }
-  return format("[{}]", join(parts, ", "));
-}
-
 // "'conv.bias' [4] in the file", or that nothing is there.
 std::string entry_text(Shapes entries, std::size_t place, const char* side) {
-  return place == entries.size() ? format("nothing in the {}", side)
-                                 : format(
-                                       "'{}' {} in the {}",
-                                       escape(entries[place].name),
-                                       shape_text(entries[place]),
-                                       side);
+  return place == entries.size()
+             ? format("nothing in the {}", side)
+             : format(
+                   "'{}' {} in the {}",
+                   escape(entries[place].name),
+                   shape_text({.sizes = entries[place].sizes}),
+                   side);
 }
 
 Error mismatch(std::string detail, std::string message, std::string hint) {
@@ -160,7 +154,7 @@ class Matcher {
         format(
             "position and shape do not decide: '{}' {} fits '{}' and '{}'; {}",
             escape(entry.name),
-            shape_text(entry),
+            shape_text({.sizes = entry.sizes}),
             escape(one.name),
             escape(other.name),
             first_difference_text(file_, model_)),

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/places.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
 #include "lockstep/ckpt/tools/edit/rekey_dict.h"
@@ -12,12 +13,6 @@
 
 namespace lockstep::ckpt {
 namespace {
-
-// True if `key` is `name` or lies below it.
-bool is_below(std::string_view key, std::string_view name) {
-  return key.starts_with(name) &&
-         (key.size() == name.size() || key[name.size()] == '.');
-}
 
 Status check_names(std::span<const std::string> names) {
   const bool bad =
@@ -90,7 +85,7 @@ class NameSet {
     for (const std::string_view name : names) {
       const bool has_front = !place.key.empty() &&
                              name.size() > place.key.size() + 1 &&
-                             is_below(name, place.key);
+                             is_front(name, place.key);
       spellings_.push_back(
           has_front && !has_below(*place.value.as_dict(), name)
               ? name.substr(place.key.size() + 1)
@@ -101,7 +96,7 @@ class NameSet {
   bool meets(const std::string& key) {
     bool any = false;
     for (std::size_t i = 0; i < spellings_.size(); ++i) {
-      if (is_below(key, spellings_[i])) {
+      if (is_front(key, spellings_[i])) {
         met_[i] = true;
         any = true;
       }
@@ -124,7 +119,7 @@ class NameSet {
  private:
   static bool has_below(const Dict& dict, std::string_view name) {
     return std::ranges::any_of(dict.items, [name](const Item& item) {
-      return is_below(key_text(item.first), name);
+      return is_front(key_text(item.first), name);
     });
   }
 
@@ -187,7 +182,7 @@ std::optional<Value> without(const Value& value, std::string_view path) {
   }
   for (std::size_t i = 0; i < dict->items.size(); ++i) {
     const std::string name = key_text(dict->items[i].first);
-    if (!is_below(path, name)) {
+    if (!is_front(path, name)) {
       continue;
     }
     Dict copy = *dict;

@@ -115,7 +115,11 @@ Result<WeightsPlace> weights_to_edit(const Value& root, std::string_view key) {
   }
   if (module_in(place.value) != nullptr) {
     return no_weights(
-        "the file holds a whole model, not a dictionary of weights",
+        place.key.empty()
+            ? "the file holds a whole model, not a dictionary of weights"
+            : format(
+                  "'{}' holds a whole model, not a dictionary of weights",
+                  escape(place.key)),
         "'lockstep ckpt extract-model' makes a state_dict of it");
   }
   if (place.value.as_dict() == nullptr) {

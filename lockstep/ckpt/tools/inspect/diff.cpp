@@ -10,6 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/unread_array.h"
 #include "lockstep/ckpt/inspect.h"
@@ -300,12 +301,9 @@ Result<std::optional<DiffRow>> compare(
     row.kind = DiffKind::kShape;
     return std::optional(row);
   }
-  auto status = compare_elements(a, b, options, budgets, row);
-  if (!status) {
-    Error error = std::move(status).error();
-    error.message = format("tensor '{}': {}", escape(name), error.message);
-    return error;
-  }
+  LOCKSTEP_TRY(about(
+      compare_elements(a, b, options, budgets, row),
+      format("tensor '{}'", escape(name))));
   if (a.dtype != b.dtype && !options.ignore_dtype) {
     row.kind = DiffKind::kDType;
     return std::optional(row);

@@ -139,23 +139,32 @@ Result<std::vector<ListRow>> list_tensors(
   }
   std::vector<ListRow> rows;
   Status matched;
-  LOCKSTEP_TRY(
-      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-        const Result<bool> is_wanted =
-            options.filter.empty() ? true : filter->matches(name);
-        if (!is_wanted && matched) {
-          matched = filter_error(
-              is_wanted.error(),
-              options.filter,
-              "cannot be matched");
+  const TensorVisitor add = [&](const std::string& name, const Tensor& tensor) {
+    const Result<bool> is_wanted =
+        options.filter.empty() ? true : filter->matches(name);
+    if (!is_wanted && matched) {
+      matched =
+          filter_error(is_wanted.error(), options.filter, "cannot be matched");
+    }
+    if (is_wanted && *is_wanted) {
+      const std::uint64_t bytes =
+          has_bytes(tensor) ? contiguous_bytes(tensor) : 0;
+      rows.push_back({.name = name, .tensor = tensor, .bytes = bytes});
+    }
+  };
+  const TensorVisitor add_whole =
+      [&add](const std::string& name, const Tensor& whole) {
+        if (whole.storage != nullptr) { // else its parts are listed
+          add(name, whole);
         }
-        if (is_wanted && *is_wanted) {
-          rows.push_back(
-              {.name = name,
-               .tensor = tensor,
-               .bytes = contiguous_bytes(tensor)});
-        }
-      }));
+      };
+  LOCKSTEP_TRY(for_each_tensor(
+      root,
+      TensorVisitors{
+          .named = &add,
+          .placed = &add,
+          .beside = &add,
+          .wholes = &add_whole}));
   LOCKSTEP_TRY(matched);
   sort_rows(rows, options.order);
   return rows;

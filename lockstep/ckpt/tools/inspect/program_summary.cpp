@@ -143,40 +143,31 @@ ProgramSummary summary_of(const ExportedModel& model) {
 }
 
 bool is_equal(const ExportedArgument& a, const ExportedArgument& b);
+bool is_equal(const ExportedNamedArgument& a, const ExportedNamedArgument& b);
+bool is_equal(const ExportedNode& a, const ExportedNode& b);
+
+template <class T>
+bool are_equal(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::ranges::equal(a, b, [](const T& one, const T& other) {
+    return is_equal(one, other);
+  });
+}
+
+bool is_equal(const ExportedNamedArgument& a, const ExportedNamedArgument& b) {
+  return a.name == b.name && is_equal(a.value, b.value);
+}
 
 bool is_equal(const ExportedNode& a, const ExportedNode& b) {
-  const auto same_input = [](const ExportedNamedArgument& one,
-                             const ExportedNamedArgument& other) {
-    return one.name == other.name && is_equal(one.value, other.value);
-  };
-  const auto same = [](const ExportedArgument& one,
-                       const ExportedArgument& other) {
-    return is_equal(one, other);
-  };
-  return a.target == b.target &&
-         std::ranges::equal(a.inputs, b.inputs, same_input) &&
-         std::ranges::equal(a.outputs, b.outputs, same);
+  return a.target == b.target && are_equal(a.inputs, b.inputs) &&
+         are_equal(a.outputs, b.outputs);
 }
 
 bool is_equal(const ExportedGraph& a, const ExportedGraph& b) {
-  const auto same_node = [](const ExportedNode& one,
-                            const ExportedNode& other) {
-    return is_equal(one, other);
-  };
-  const auto same = [](const ExportedArgument& one,
-                       const ExportedArgument& other) {
-    return is_equal(one, other);
-  };
-  return std::ranges::equal(a.nodes, b.nodes, same_node) &&
-         std::ranges::equal(a.inputs, b.inputs, same) &&
-         std::ranges::equal(a.outputs, b.outputs, same);
+  return are_equal(a.nodes, b.nodes) && are_equal(a.inputs, b.inputs) &&
+         are_equal(a.outputs, b.outputs);
 }
 
 bool is_equal(const ExportedArgument& a, const ExportedArgument& b) {
-  const auto same = [](const ExportedArgument& one,
-                       const ExportedArgument& other) {
-    return is_equal(one, other);
-  };
   const bool has_graphs = a.graph != nullptr && b.graph != nullptr;
   const auto bits = [](const ExportedArgument& value) {
     return std::array{
@@ -186,7 +177,7 @@ bool is_equal(const ExportedArgument& a, const ExportedArgument& b) {
   return a.kind == b.kind && a.integer == b.integer && a.text == b.text &&
          a.keys == b.keys && bits(a) == bits(b) &&
          (has_graphs ? is_equal(*a.graph, *b.graph) : a.graph == b.graph) &&
-         std::ranges::equal(a.items, b.items, same);
+         are_equal(a.items, b.items);
 }
 
 std::string model_difference(const ExportedModel& a, const ExportedModel& b) {

@@ -57,7 +57,7 @@ class Losses {
 
   void take_out(Value& root) const {
     root = is_lost(root) ? Value() : root;
-    NodeWalk().run(root, [this](const Value& node) {
+    NodeWalk().run(root, [this](Value& node) {
       prune(node);
       return true;
     });
@@ -116,7 +116,7 @@ class Losses {
     }
   }
 
-  void prune(const Value& value) const {
+  void prune(Value& value) const {
     if (Dict* dict = value.as_dict()) {
       erase_items(dict->items);
       erase_items(dict->attributes);
@@ -313,10 +313,7 @@ Result<SalvageReport> salvage(
   SaveOptions saved = save_options;
   saved.extra_records =
       sound_records(opened.file.extra_records, report.lost_records);
-  report.lost_records.insert(
-      report.lost_records.end(),
-      front.lost.begin(),
-      front.lost.end());
+  std::ranges::copy(front.lost, std::back_inserter(report.lost_records));
   note_lost_records(opened, report.lost_records);
   std::ranges::copy_if(
       opened.file.warnings,

@@ -72,18 +72,28 @@ class Summarizer {
     std::map<DType, DTypeSummary> dtypes;
     std::vector<std::pair<const Storage*, const Tensor*>> views;
     std::map<std::string, std::uint64_t> devices;
+    const TensorVisitor add = [&](const std::string& /*name*/,
+                                  const Tensor& tensor) {
+      ++summary_.tensors;
+      summary_.elements += static_cast<std::uint64_t>(tensor.numel());
+      summary_.bytes += contiguous_bytes(tensor);
+      DTypeSummary& row = dtypes[tensor.dtype];
+      row.dtype = tensor.dtype;
+      ++row.tensors;
+      row.bytes += contiguous_bytes(tensor);
+      views.emplace_back(tensor.storage.get(), &tensor);
+    };
+    const TensorVisitor add_whole =
+        [this](const std::string& /*name*/, const Tensor& whole) {
+          summary_.tensors_without_bytes += whole.storage != nullptr ? 1 : 0;
+        };
     LOCKSTEP_TRY(for_each_tensor(
         tensor_root(),
-        [&](const std::string& /*name*/, const Tensor& tensor) {
-          ++summary_.tensors;
-          summary_.elements += static_cast<std::uint64_t>(tensor.numel());
-          summary_.bytes += contiguous_bytes(tensor);
-          DTypeSummary& row = dtypes[tensor.dtype];
-          row.dtype = tensor.dtype;
-          ++row.tensors;
-          row.bytes += contiguous_bytes(tensor);
-          views.emplace_back(tensor.storage.get(), &tensor);
-        },
+        TensorVisitors{
+            .named = &add,
+            .placed = &add,
+            .beside = &add,
+            .wholes = &add_whole},
         {.budget = file_.budget.get()}));
     for (const auto& [dtype, row] : dtypes) {
       summary_.dtypes.push_back(row);
@@ -157,22 +167,33 @@ class Summarizer {
       weights = module;
     }
     std::array<std::uint64_t, internal::kWrapperPrefixes.size()> wrapped{};
-    LOCKSTEP_TRY(for_each_named_tensor(
+    const auto note_name = [&](const std::string& name) {
+      note_first_part(name);
+      ++summary_.prefix.of;
+      for (std::size_t i = 0; i < internal::kWrapperPrefixes.size(); ++i) {
+        wrapped[i] +=
+            name.starts_with(internal::kWrapperPrefixes[i].prefix) ? 1 : 0;
+      }
+    };
+    const TensorVisitor add = [&](const std::string& name,
+                                  const Tensor& tensor) {
+      note_name(name);
+      if (is_buffer(name)) {
+        ++summary_.buffer_tensors;
+        return;
+      }
+      ++summary_.parameter_tensors;
+      summary_.parameters += static_cast<std::uint64_t>(tensor.numel());
+    };
+    const TensorVisitor add_whole = [&](const std::string& name,
+                                        const Tensor& whole) {
+      if (whole.storage != nullptr) { // else its parts have names
+        note_name(name);
+      }
+    };
+    LOCKSTEP_TRY(for_each_tensor(
         *weights,
-        [&](const std::string& name, const Tensor& tensor) {
-          note_first_part(name);
-          ++summary_.prefix.of;
-          for (std::size_t i = 0; i < internal::kWrapperPrefixes.size(); ++i) {
-            wrapped[i] +=
-                name.starts_with(internal::kWrapperPrefixes[i].prefix) ? 1 : 0;
-          }
-          if (is_buffer(name)) {
-            ++summary_.buffer_tensors;
-            return;
-          }
-          ++summary_.parameter_tensors;
-          summary_.parameters += static_cast<std::uint64_t>(tensor.numel());
-        }));
+        TensorVisitors{.named = &add, .wholes = &add_whole}));
     for (std::size_t i = 0; i < internal::kWrapperPrefixes.size(); ++i) {
       if (wrapped[i] > summary_.prefix.keys) {
         summary_.prefix.prefix = internal::kWrapperPrefixes[i].prefix;
@@ -259,14 +280,6 @@ class Summarizer {
   std::string first_part_;
 };
 
-Json texts(const std::vector<Warning>& warnings) {
-  Json array = Json::array();
-  for (const Warning& warning : warnings) {
-    array.push(to_string(warning));
-  }
-  return array;
-}
-
 // A number, a bool or a text as such; null for everything else.
 Json scalar_json(const Value& value) {
   if (const auto number = value.as_int()) {
@@ -282,38 +295,56 @@ Json scalar_json(const Value& value) {
   return value.type() == Value::Type::kFloat ? Json(*real) : Json();
 }
 
-Json to_json(const std::vector<ProgramTensor>& values) {
-  Json array = Json::array();
-  for (const ProgramTensor& value : values) {
-    array.push(
-        Json::object()
-            .set("name", value.name)
-            .set("type", value.type)
-            .set("sizes", value.is_tensor ? Json::array(value.sizes) : Json()));
-  }
-  return array;
+Json tensor_row(const ProgramTensor& value) {
+  return Json::object()
+      .set("name", value.name)
+      .set("type", value.type)
+      .set("sizes", value.is_tensor ? Json::array(value.sizes) : Json());
 }
 
-Json to_json(const ProgramSummary& program) {
-  Json operators = Json::array();
-  for (const ProgramOperator& row : program.operators) {
-    operators.push(
-        Json::object().set("name", row.name).set("count", row.count));
-  }
-  Json sizes = Json::array();
-  for (const ProgramSize& row : program.sizes) {
-    sizes.push(Json::object()
-                   .set("symbol", row.symbol)
-                   .set("min", row.min ? Json(*row.min) : Json())
-                   .set("max", row.max ? Json(*row.max) : Json()));
-  }
+Json operator_row(const ProgramOperator& row) {
+  return Json::object().set("name", row.name).set("count", row.count);
+}
+
+Json size_row(const ProgramSize& row) {
+  return Json::object()
+      .set("symbol", row.symbol)
+      .set("min", row.min ? Json(*row.min) : Json())
+      .set("max", row.max ? Json(*row.max) : Json());
+}
+
+Json program_row(const ProgramSummary& program) {
   return Json::object()
       .set("name", program.name)
-      .set("inputs", to_json(program.inputs))
-      .set("outputs", to_json(program.outputs))
+      .set("inputs", Json::array(program.inputs, tensor_row))
+      .set("outputs", Json::array(program.outputs, tensor_row))
       .set("calls", program.calls)
-      .set("operators", std::move(operators))
-      .set("sizes", std::move(sizes));
+      .set("operators", Json::array(program.operators, operator_row))
+      .set("sizes", Json::array(program.sizes, size_row));
+}
+
+Json key_row(const KeySummary& row) {
+  return Json::object()
+      .set("key", row.key)
+      .set("type", row.type)
+      .set("text", describe(row.value))
+      .set("value", scalar_json(row.value))
+      .set("tensors", row.tensors)
+      .set("elements", row.elements)
+      .set("bytes", row.bytes);
+}
+
+Json dtype_row(const DTypeSummary& row) {
+  return Json::object()
+      .set("dtype", dtype_info(row.dtype).name)
+      .set("tensors", row.tensors)
+      .set("bytes", row.bytes);
+}
+
+Json device_row(const DeviceSummary& row) {
+  return Json::object()
+      .set("location", row.location)
+      .set("storages", row.storages);
 }
 
 } // namespace
@@ -322,49 +353,18 @@ Result<Summary> summarize(const Checkpoint& file) {
   return Summarizer(file).run();
 }
 
-namespace {
-
-Json keys_json(const Summary& summary) {
-  Json keys = Json::array();
-  for (const KeySummary& row : summary.keys) {
-    keys.push(Json::object()
-                  .set("key", row.key)
-                  .set("type", row.type)
-                  .set("text", describe(row.value))
-                  .set("value", scalar_json(row.value))
-                  .set("tensors", row.tensors)
-                  .set("elements", row.elements)
-                  .set("bytes", row.bytes));
-  }
-  return keys;
-}
-
-} // namespace
-
 Json to_json(const Summary& summary) {
-  Json dtypes = Json::array();
-  for (const DTypeSummary& row : summary.dtypes) {
-    dtypes.push(Json::object()
-                    .set("dtype", dtype_info(row.dtype).name)
-                    .set("tensors", row.tensors)
-                    .set("bytes", row.bytes));
-  }
-  Json devices = Json::array();
-  for (const DeviceSummary& row : summary.devices) {
-    devices.push(Json::object()
-                     .set("location", row.location)
-                     .set("storages", row.storages));
-  }
   Json result = Json::object();
   result.set("format", summary.format)
       .set("era", summary.era)
       .set("archive_name", summary.archive_name)
       .set("file_bytes", summary.file_bytes)
       .set("crc", summary.crc)
-      .set("keys", keys_json(summary))
+      .set("keys", Json::array(summary.keys, key_row))
       .set("tensors", summary.tensors)
       .set("elements", summary.elements)
       .set("bytes", summary.bytes)
+      .set("tensors_without_bytes", summary.tensors_without_bytes)
       .set("storage_bytes", summary.storage_bytes)
       .set("constants", summary.constants)
       .set("constant_bytes", summary.constant_bytes)
@@ -372,8 +372,8 @@ Json to_json(const Summary& summary) {
       .set("parameters", summary.parameters)
       .set("parameter_tensors", summary.parameter_tensors)
       .set("buffer_tensors", summary.buffer_tensors)
-      .set("dtypes", std::move(dtypes))
-      .set("devices", std::move(devices))
+      .set("dtypes", Json::array(summary.dtypes, dtype_row))
+      .set("devices", Json::array(summary.devices, device_row))
       .set("prefix", summary.prefix.prefix)
       .set("prefix_keys", summary.prefix.keys)
       .set("wrapped_class", summary.wrapped_class)
@@ -385,14 +385,10 @@ Json to_json(const Summary& summary) {
       .set("names", summary.names)
       .set("unsafe_names", Json::array(summary.unsafe_names))
       .set("needed_classes", Json::array(summary.needed_classes))
-      .set("warnings", texts(summary.warnings))
+      .set("warnings", Json::array(summary.warnings, to_string))
       .set("hints", Json::array(summary.hints));
   if (!summary.programs.empty()) {
-    Json programs = Json::array();
-    for (const ProgramSummary& program : summary.programs) {
-      programs.push(to_json(program));
-    }
-    result.set("programs", std::move(programs));
+    result.set("programs", Json::array(summary.programs, program_row));
   }
   return result;
 }

@@ -13,6 +13,7 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::size_t kShownKeys = 12;
+constexpr std::size_t kAll = std::string::npos;
 
 std::string_view title_of(std::string_view format) {
   const std::string_view title = format_of(format).title;
@@ -53,29 +54,36 @@ std::string keys_text(const Summary& summary) {
   return text;
 }
 
-std::string dtypes_text(const Summary& summary) {
+// "a, b, 3 more": the texts of the first `most` rows.
+template <class Row>
+std::string listed(
+    const std::vector<Row>& rows,
+    std::size_t most,
+    std::string (*text_of)(const Row& row),
+    std::string_view more = "more") {
   std::vector<std::string> parts;
-  parts.reserve(summary.dtypes.size());
-  for (const DTypeSummary& dtype : summary.dtypes) {
-    parts.push_back(format(
-        "{} {} in {}",
-        dtype_info(dtype.dtype).name,
-        human_bytes(dtype.bytes),
-        with_commas(dtype.tensors)));
+  for (std::size_t i = 0; i < std::min(rows.size(), most); ++i) {
+    parts.push_back(text_of(rows[i]));
+  }
+  if (rows.size() > most) {
+    parts.push_back(format("{} {}", rows.size() - most, more));
   }
   return parts.empty() ? "none" : join(parts, ", ");
 }
 
-std::string devices_text(const Summary& summary) {
-  std::vector<std::string> parts;
-  parts.reserve(summary.devices.size());
-  for (const DeviceSummary& device : summary.devices) {
-    parts.push_back(format(
-        "{} ({})",
-        escape(device.location, 20),
-        counted(device.storages, "storage")));
-  }
-  return parts.empty() ? "none" : join(parts, ", ");
+std::string dtype_text(const DTypeSummary& dtype) {
+  return format(
+      "{} {} in {}",
+      dtype_info(dtype.dtype).name,
+      human_bytes(dtype.bytes),
+      with_commas(dtype.tensors));
+}
+
+std::string device_text(const DeviceSummary& device) {
+  return format(
+      "{} ({})",
+      escape(device.location, 20),
+      counted(device.storages, "storage"));
 }
 
 std::string weights_text(const Summary& summary) {
@@ -101,63 +109,45 @@ std::string prefix_text(const Summary& summary) {
       summary.prefix.of);
 }
 
-std::string values_text(const std::vector<ProgramTensor>& values) {
-  constexpr std::size_t kShown = 6;
-  std::vector<std::string> parts;
-  for (const ProgramTensor& value : values) {
-    if (parts.size() == kShown) {
-      parts.push_back(format("{} more", values.size() - kShown));
-      break;
-    }
-    std::string text = format("{} {}", escape(value.name, 40), value.type);
-    if (value.is_tensor) {
-      text += format(" [{}]", escape(join(value.sizes, ", "), 80));
-    }
-    parts.push_back(std::move(text));
-  }
-  return parts.empty() ? "none" : join(parts, ", ");
-}
-
-std::string operators_text(const ProgramSummary& program) {
-  constexpr std::size_t kShown = 5;
-  std::vector<std::string> parts;
-  for (const ProgramOperator& row : program.operators) {
-    if (parts.size() == kShown) {
-      parts.push_back(
-          format("{} more operators", program.operators.size() - kShown));
-      break;
-    }
-    parts.push_back(format("{} {}", escape(row.name, 60), row.count));
-  }
+std::string value_text(const ProgramTensor& value) {
   return format(
-      "{}{}{}",
-      counted(program.calls, "call"),
-      parts.empty() ? "" : ": ",
-      join(parts, ", "));
+      "{} {}{}",
+      escape(value.name, 40),
+      value.type,
+      value.is_tensor ? format(" [{}]", escape(join(value.sizes, ", "), 80))
+                      : "");
 }
 
-std::string sizes_text(const ProgramSummary& program) {
-  constexpr std::size_t kShown = 8;
-  std::vector<std::string> parts;
-  for (const ProgramSize& row : program.sizes) {
-    if (parts.size() == kShown) {
-      parts.push_back(format("{} more", program.sizes.size() - kShown));
-      break;
-    }
-    std::string text = escape(row.symbol, 40);
-    text += row.min ? format(" from {}", *row.min) : "";
-    text += row.max ? format(" to {}", *row.max) : "";
-    parts.push_back(std::move(text));
-  }
-  return parts.empty() ? "none" : join(parts, ", ");
+std::string operator_text(const ProgramOperator& row) {
+  return format("{} {}", escape(row.name, 60), row.count);
+}
+
+std::string size_text(const ProgramSize& row) {
+  std::string text = escape(row.symbol, 40);
+  text += row.min ? format(" from {}", *row.min) : "";
+  text += row.max ? format(" to {}", *row.max) : "";
+  return text;
+}
+
+std::string graph_text(const ProgramSummary& program) {
+  const std::string calls = counted(program.calls, "call");
+  return program.operators.empty() ? calls
+                                   : format(
+                                         "{}: {}",
+                                         calls,
+                                         listed(
+                                             program.operators,
+                                             5,
+                                             operator_text,
+                                             "more operators"));
 }
 
 std::string program_text(const ProgramSummary& program, bool is_only) {
   return (is_only ? "" : row("program", escape(program.name, 60))) +
-         row("inputs", values_text(program.inputs)) +
-         row("outputs", values_text(program.outputs)) +
-         row("graph", operators_text(program)) +
-         row("dynamic", sizes_text(program));
+         row("inputs", listed(program.inputs, 6, value_text)) +
+         row("outputs", listed(program.outputs, 6, value_text)) +
+         row("graph", graph_text(program)) +
+         row("dynamic", listed(program.sizes, 8, size_text));
 }
 
 std::string names_text(const Summary& summary) {
@@ -223,10 +213,15 @@ std::string to_text(const Summary& summary, const std::string& path) {
   text +=
       row("tensors",
           format(
-              "{}, {}, {} in storages",
+              "{}, {}, {} in storages{}",
               counted(summary.tensors, "tensor"),
               counted(summary.elements, "element"),
-              human_bytes(summary.storage_bytes)));
+              human_bytes(summary.storage_bytes),
+              summary.tensors_without_bytes == 0
+                  ? ""
+                  : format(
+                        "; {} without bytes",
+                        counted(summary.tensors_without_bytes, "tensor"))));
   if (summary.constants != 0) {
     text +=
         row("constants",
@@ -235,9 +230,9 @@ std::string to_text(const Summary& summary, const std::string& path) {
                 counted(summary.constants, "tensor"),
                 human_bytes(summary.constant_bytes)));
   }
-  text += row("dtypes", dtypes_text(summary));
+  text += row("dtypes", listed(summary.dtypes, kAll, dtype_text));
   text += row("parameters", weights_text(summary));
-  text += row("devices", devices_text(summary));
+  text += row("devices", listed(summary.devices, kAll, device_text));
   text += row("prefix", prefix_text(summary));
   text +=
       row("wrapped",

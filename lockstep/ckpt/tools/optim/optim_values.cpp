@@ -51,13 +51,12 @@ Result<Value> as_float(const OptimField& field, const Value& value) {
 }
 
 Result<Value> as_floats(const OptimField& field, const Value& value) {
-  const Tuple* tuple = value.as_tuple();
-  const List* list = value.as_list();
-  if (tuple == nullptr && list == nullptr) {
+  const auto items = value.elements();
+  if (items == nullptr) {
     return wrong_type(field, value);
   }
   Tuple made;
-  for (const Value& item : tuple != nullptr ? tuple->items : list->items) {
+  for (const Value& item : *items) {
     LOCKSTEP_ASSIGN(Value number, as_float(field, item));
     made.items.push_back(std::move(number));
   }

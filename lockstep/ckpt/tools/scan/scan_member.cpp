@@ -13,17 +13,6 @@
 #include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
-namespace {
-
-Error not_read(const ScanCollector::Place& place, std::string message) {
-  Error error =
-      read_error(ErrorCode::kUnsupported, "E_WRONG_FORMAT", std::move(message));
-  error.record = place.record;
-  error.offset = place.offset;
-  return error;
-}
-
-} // namespace
 
 bool scan_member(
     const std::shared_ptr<ByteSource>& member,
@@ -48,9 +37,12 @@ bool scan_member(
   // A tar file starts with a name, which may spell opcodes.
   const bool is_stream = scan_stream(*member, place, out);
   if (is_tar(*head) || starts_like_tar(*head)) {
-    out.add_unreadable(not_read(
-        place,
-        "this is a tar file, not looked into: unpack it first"));
+    out.add_unreadable(
+        read_error(
+            ErrorCode::kUnsupported,
+            "E_WRONG_FORMAT",
+            "this is a tar file, not looked into: unpack it first"),
+        place);
     return true;
   }
   return is_stream;
@@ -65,9 +57,12 @@ void note_packed(
       source.view(0, std::min(source.size(), kDiagnoseBytes), scratch);
   if (head && is_packed(*head)) {
     const Error found = diagnose(*head, source.size());
-    out.add_unreadable(not_read(
-        place,
-        format("{}, not looked into: {}", found.message, found.hint)));
+    out.add_unreadable(
+        read_error(
+            ErrorCode::kUnsupported,
+            "E_WRONG_FORMAT",
+            format("{}, not looked into: {}", found.message, found.hint)),
+        place);
   }
 }
 

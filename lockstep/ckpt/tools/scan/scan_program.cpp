@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,7 @@
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/formats/exported/model_parts_json.h"
 #include "lockstep/ckpt/formats/exported/operator_rules.h"
-#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/tools/scan/program_imports.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -31,90 +33,6 @@ constexpr auto kObjects =
     std::to_array<std::string_view>({"custom_obj", "opaque_obj"});
 
 constexpr std::uint64_t kMaxLevels = 300;
-// Of a finding's name.
-constexpr std::size_t kMaxTextBytes = 200;
-
-/// A text in the structure of arguments that has a module imported.
-struct ImportRow {
-  /// What such a text contains.
-  std::string_view mark = {};
-  /// The key whose value is the module, then what parts it from the name.
-  std::string_view module_key = {};
-  std::string_view name_key = {};
-};
-constexpr std::array kImports = {
-    ImportRow{
-        "default_factory_module",
-        "default_factory_module",
-        "default_factory_name"},
-    ImportRow{"__enum__", "fqn", ""}};
-
-constexpr auto kHarmlessImports = std::to_array<std::string_view>(
-    {"builtins.bool",
-     "builtins.dict",
-     "builtins.float",
-     "builtins.int",
-     "builtins.list",
-     "builtins.set",
-     "builtins.str",
-     "builtins.tuple",
-     "collections.OrderedDict"});
-
-// The name behind a key, whatever quotes and backslashes are in between.
-std::string word_after(std::string_view text, std::string_view key) {
-  const std::size_t at = text.find(key);
-  if (key.empty() || at == std::string_view::npos) {
-    return "";
-  }
-  text.remove_prefix(at + key.size());
-  const auto is_word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_' || c == '.';
-  };
-  const auto* begin = std::ranges::find_if(text, is_word);
-  const auto* end = std::find_if_not(begin, text.end(), is_word);
-  return {begin, end};
-}
-
-// A text of a program is JSON inside JSON inside JSON.
-constexpr int kMaxEscapes = 4;
-
-std::string_view last_part(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);
-}
-
-int hex_value(char c) {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                : -1;
-}
-
-// The letter of "u005f" at the start of `text`; 0 if it is not of ASCII.
-char escaped_letter(std::string_view text) {
-  constexpr std::size_t kDigits = 4;
-  int code = text.starts_with('u') && text.size() > kDigits ? 0 : -1;
-  for (std::size_t i = 1; code >= 0 && i <= kDigits; ++i) {
-    const int digit = hex_value(text[i]);
-    code = digit < 0 ? -1 : code * 16 + digit;
-  }
-  return code > 0 && code < 128 ? static_cast<char>(code) : '\0';
-}
-
-// Without one level of the escapes of JSON; letters of names only.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const std::string_view rest = text.substr(1);
-    const char letter = text[0] == '\\' ? escaped_letter(rest) : '\0';
-    const bool is_sign = text[0] == '\\' && !rest.empty() &&
-                         (rest[0] == '\\' || rest[0] == '"' || rest[0] == '/');
-    out += letter != '\0' ? letter : is_sign ? rest[0] : text[0];
-    text.remove_prefix(letter != '\0' ? 6 : is_sign ? 2 : 1);
-  }
-  return out;
-}
 
 /// Goes over all values of the JSON: nothing that Python would look at can hide
 /// behind a version of the schema.
@@ -176,15 +94,14 @@ class ProgramScan {
   Status inner_value(std::string_view key) {
     if (json_.starts_with('{')) {
       return json_.members(
-          [this](const std::string& name) {
+          [this](std::string_view name) {
             has_graph_ = has_graph_ || name == "graph_module";
             return value(name);
           },
           Repeats::kGiven);
     }
     if (json_.starts_with('[')) {
-      const std::string own(key);
-      return json_.elements([this, &own] { return value(own); });
+      return json_.elements([this, key] { return value(key); });
     }
     if (!json_.starts_with('"')) {
       return json_.skip_value();
@@ -208,43 +125,8 @@ class ProgramScan {
     } else if (key == "guards_code" && !is_plain_guard(text)) {
       note("exec: " + text, true, offset);
     }
-    note_imports(text, offset);
-  }
-
-  // In the text itself and in what its escapes stand for.
-  void note_imports(const std::string& text, std::uint64_t offset) {
-    std::map<std::string, bool> found;
-    std::string level = text;
-    for (int i = 0; i < kMaxEscapes; ++i) {
-      for (const ImportRow& row : kImports) {
-        if (level.find(row.mark) != std::string::npos) {
-          find_imports(level, row, found);
-        }
-      }
-      if (level.find('\\') == std::string::npos) {
-        break;
-      }
-      level = unescaped(level);
-    }
-    for (const auto& [name, is_dangerous] : found) {
+    for (const auto& [name, is_dangerous] : imports_in(text)) {
       note("import: " + name, is_dangerous, offset);
-    }
-  }
-
-  static void find_imports(
-      std::string_view text,
-      const ImportRow& row,
-      std::map<std::string, bool>& found) {
-    for (std::size_t at = 0;
-         (at = text.find(row.module_key, at)) != std::string_view::npos;
-         at += row.module_key.size()) {
-      const std::string_view rest = text.substr(at);
-      std::string name = word_after(rest, row.module_key);
-      const std::string last = word_after(rest, row.name_key);
-      name += last.empty() ? "" : "." + last;
-      if (std::ranges::find(kHarmlessImports, name) == kHarmlessImports.end()) {
-        found.emplace(name, find_global(name).is_dangerous());
-      }
     }
   }
 
@@ -274,7 +156,7 @@ bool is_program_record(std::string_view name) {
 }
 
 bool is_old_program_record(std::string_view name) {
-  return last_part(lower_case(name)) == kOldGraphRecord;
+  return base_name(lower_case(name)) == kOldGraphRecord;
 }
 
 bool is_compiled_record(std::string_view name) {
@@ -294,7 +176,7 @@ bool is_object_record(std::string_view name) {
              });
     }
   }
-  return is_packed && last_part(lower).starts_with(kOldParts);
+  return is_packed && base_name(lower).starts_with(kOldParts);
 }
 
 bool starts_like_json(std::string_view text) {

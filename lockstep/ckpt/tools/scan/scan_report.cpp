@@ -68,10 +68,7 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
         place);
   }
   if (scan.broken) {
-    Error error = *scan.broken;
-    error.record = place.record;
-    error.offset = place.offset + error.offset.value_or(0);
-    add_unreadable(std::move(error));
+    add_unreadable(*scan.broken, place);
   }
 }
 
@@ -94,9 +91,8 @@ void ScanCollector::add_operators(std::uint64_t count) {
   report_.operators = report_.operators.value_or(0) + count;
 }
 
-bool ScanCollector::has_room_for(const std::string& name, const Place& place) {
-  Status made = limits_.budget->make(
-      sizeof(ScanFinding) + name.size() + place.record.size());
+bool ScanCollector::has_room(std::uint64_t bytes) {
+  Status made = limits_.budget->make(bytes);
   if (made) {
     return true;
   }
@@ -107,16 +103,15 @@ bool ScanCollector::has_room_for(const std::string& name, const Place& place) {
   return false;
 }
 
-// The first that there is no room for says so.
+bool ScanCollector::has_room_for(const std::string& name, const Place& place) {
+  return has_room(sizeof(ScanFinding) + name.size() + place.record.size());
+}
+
 void ScanCollector::add_note(Error note) {
-  Status made = limits_.budget->make(
-      sizeof(Error) + note.message.size() + note.hint.size() +
-      note.record.size());
-  if (made) {
+  if (has_room(
+          sizeof(Error) + note.message.size() + note.hint.size() +
+          note.record.size())) {
     report_.notes.push_back(std::move(note));
-  } else if (!std::exchange(is_full_, true)) {
-    is_unreadable_ = true;
-    report_.notes.push_back(std::move(made).error());
   }
 }
 
@@ -144,6 +139,12 @@ void ScanCollector::add_unreadable(Error error) {
   is_unreadable_ = true;
   is_full_ = is_full_ || error.detail == "E_LIMIT";
   add_note(std::move(error));
+}
+
+void ScanCollector::add_unreadable(Error error, const Place& place) {
+  error.record = place.record;
+  error.offset = place.offset + error.offset.value_or(0);
+  add_unreadable(std::move(error));
 }
 
 void ScanCollector::add_warning(

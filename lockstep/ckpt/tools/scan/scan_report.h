@@ -68,8 +68,10 @@ class ScanCollector {
   void add_operators(std::uint64_t count);
   /// The file is a TorchScript program.
   void set_script();
-  /// A part that could not be scanned.
+  /// A part that could not be scanned; at a place, from whose offset its own
+  /// counts.
   void add_unreadable(Error error);
+  void add_unreadable(Error error, const Place& place);
   void
   add_warning(std::string_view detail, std::string message, const Place& place);
   void set_format(std::string_view format);
@@ -86,7 +88,8 @@ class ScanCollector {
   ScanReport finish();
 
  private:
-  // False if there is no room for it.
+  // False if there is no room for so many bytes; the first time it says so.
+  bool has_room(std::uint64_t bytes);
   bool has_room_for(const std::string& name, const Place& place);
   void add_note(Error note);
 

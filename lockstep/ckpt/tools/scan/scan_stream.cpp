@@ -143,9 +143,7 @@ class LegacyScan {
 
   static Error
   blob_error(std::uint64_t at, std::string_view detail, std::string what) {
-    Error error = corrupt_file(detail, std::move(what));
-    error.offset = at;
-    return error;
+    return corrupt_file(detail, std::move(what), {}, at);
   }
 
   static Error key_error(
@@ -206,15 +204,14 @@ void note_follower(
   std::vector<std::byte> scratch;
   const auto head =
       source.view(at, std::min<std::uint64_t>(rest, kNpyMagic.size()), scratch);
-  Error error = read_error(
-      ErrorCode::kUnsupported,
-      "E_TRAILING",
-      head && is_npy(*head)
-          ? "a NumPy array follows the pickle"
-          : format("{} bytes follow that are not a pickle", rest));
-  error.record = place.record;
-  error.offset = place.offset;
-  out.add_unreadable(std::move(error));
+  out.add_unreadable(
+      read_error(
+          ErrorCode::kUnsupported,
+          "E_TRAILING",
+          head && is_npy(*head)
+              ? "a NumPy array follows the pickle"
+              : format("{} bytes follow that are not a pickle", rest)),
+      place);
 }
 
 } // namespace

@@ -181,10 +181,7 @@ std::optional<std::uint64_t> scan_array(
       return std::nullopt;
     }
   }
-  Error error = std::move(end).error();
-  error.record = place.record;
-  error.offset = place.offset + error.offset.value_or(0);
-  out.add_unreadable(std::move(error));
+  out.add_unreadable(std::move(end).error(), place);
   return std::nullopt;
 }
 
@@ -202,13 +199,12 @@ bool scan_after_array(
   }
   if (head && starts_like_zip(*head)) {
     // Not looked at: archives in arrays in archives would have no end.
-    Error error = read_error(
-        ErrorCode::kUnsupported,
-        "E_TRAILING",
-        "a zip file follows the array");
-    error.record = place.record;
-    error.offset = place.offset;
-    out.add_unreadable(std::move(error));
+    out.add_unreadable(
+        read_error(
+            ErrorCode::kUnsupported,
+            "E_TRAILING",
+            "a zip file follows the array"),
+        place);
   } else if (!head) {
     out.add_unreadable(head.error());
   } else if (!scan_stream(*rest, place, out)) {
@@ -220,15 +216,11 @@ bool scan_after_array(
   return false;
 }
 
-std::string_view base_of(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);
-}
-
 void scan_content(
     const std::string& name,
     const std::shared_ptr<ByteSource>& content,
     ScanCollector& out) {
-  const std::string_view base = base_of(name);
+  const std::string base = base_name(name);
   const Place place{.record = name, .is_sure = base == "pickle"};
   if (base == "storages" || base == "tensors") {
     MemberScan(*content, place, base == "tensors", out).run();
@@ -242,7 +234,7 @@ void scan_special(
     const TarMembers& tar,
     const SpecialMember& special,
     ScanCollector& out) {
-  const std::string_view base = base_of(special.name);
+  const std::string base = base_name(special.name);
   if (base != "storages" && base != "tensors" && base != "pickle") {
     return;
   }

@@ -10,6 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/verify.h"
@@ -85,13 +86,9 @@ class Digester {
         .bytes = contiguous_bytes(tensor)};
     auto [known, is_new] = known_.try_emplace(key_of(tensor));
     if (is_new) {
-      auto hash = hash_of(tensor);
-      if (!hash) {
-        Error error = std::move(hash).error();
-        error.message = format("tensor '{}': {}", escape(name), error.message);
-        return error;
-      }
-      known->second = *std::move(hash);
+      LOCKSTEP_ASSIGN(
+          known->second,
+          about(hash_of(tensor), format("tensor '{}'", escape(name))));
     }
     row.sha256 = known->second;
     rows_.push_back(std::move(row));

@@ -103,6 +103,15 @@ std::string nested_arguments(std::size_t levels) {
   return text + R"({"as_int": 1})" + std::string(2 * levels, '}');
 }
 
+// "a.a.w"
+std::string deep_path(std::size_t parts) {
+  std::string name;
+  for (std::size_t i = 1; i < parts; ++i) {
+    name += "a.";
+  }
+  return name + "w";
+}
+
 TEST_F(ExportedTest, TellsWhatIsWrong) {
   const auto rows = std::to_array<BadProgram>({
       {kModelRecord, R"("major": 8)", R"("major": 9)", "E_PROGRAM_VERSION"},
@@ -171,6 +180,14 @@ TEST_F(ExportedTest, TellsWhatIsWrong) {
        R"("parameter_name": "w")",
        R"("parameter_name": ".w")",
        "'.w' is no path of a module"},
+      {kModelRecord,
+       R"("parameter_name": "w")",
+       R"("parameter_name": ")" + deep_path(258) + R"(")",
+       "E_DEPTH"},
+      {kModelRecord,
+       R"({\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []})",
+       R"({\"type\": null, \"context\": null, \"children_spec\": []})",
+       "in_spec is no pair"},
       {kTableRecord, "weight_0", "weight_1", "E_NO_STORAGE"},
       {kTableRecord, "weight_0", "../../passwd", "E_NO_STORAGE"},
       {kTableRecord,

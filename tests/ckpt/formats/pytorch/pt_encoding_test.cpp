@@ -3,28 +3,15 @@
 // Storages that are not simply bytes in the file: deflated ones, and those of
 // machines that write the large end first.
 #include <gmock/gmock.h>
-#include <libdeflate.h>
 
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
+#include "tests/ckpt/deflate.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-std::string deflated(const std::string& text) {
-  std::string out(1024, '\0');
-  libdeflate_compressor* compressor = libdeflate_alloc_compressor(6);
-  out.resize(libdeflate_deflate_compress(
-      compressor,
-      text.data(),
-      text.size(),
-      out.data(),
-      out.size()));
-  libdeflate_free_compressor(compressor);
-  return out;
-}
 
 Pickle tensor_of_type(const char* storage, std::int64_t numel) {
   Pickle pickle;
@@ -66,12 +53,12 @@ std::string big_endian(const char* storage, std::int64_t numel) {
 
 TEST(PtEncoding, InflatesRecords) {
   const std::string payload(64, 'x');
-  const std::string packed = deflated(payload);
+  const std::string packed = deflate(payload);
   ZipBytes zip;
   const std::string pickle = tensor_of_type("FloatStorage", 16).bytes();
   zip.add(
       "a/data.pkl",
-      deflated(pickle),
+      deflate(pickle),
       {.crc = crc32(as_byte_span(pickle)),
        .size = static_cast<std::uint32_t>(pickle.size()),
        .method = 8});

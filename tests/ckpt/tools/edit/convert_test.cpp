@@ -266,7 +266,7 @@ TEST(ConvertTensors, TypesOfTensorsWithoutAStorageAreArguments) {
   const DTypeValue before{DType::kFloat32};
   const Value meta = call_of(
       "torch._utils._rebuild_meta_tensor_no_storage",
-      {before, Size{{2}}});
+      {before, Size{{2}}, Size{{1}}, false});
   const Value typed = call_of(
       "torch._tensor._rebuild_from_type_v2",
       {Object{.global = meta.as_object()->global},
@@ -278,7 +278,7 @@ TEST(ConvertTensors, TypesOfTensorsWithoutAStorageAreArguments) {
       {floats({1}), before, "xla:0", false});
   const Value counts = call_of(
       "torch._utils._rebuild_meta_tensor_no_storage",
-      {DTypeValue{DType::kInt64}, Size{{2}}});
+      {DTypeValue{DType::kInt64}, Size{{2}}, Size{{1}}, false});
   const Value root = Value::list({meta, typed, device, counts, before});
   const auto result = convert_tensors(root, {.dtype = DType::kFloat16});
   ASSERT_TRUE(result) << to_string(result.error());

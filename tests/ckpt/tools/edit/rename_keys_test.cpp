@@ -127,7 +127,9 @@ TEST(StripPrefix, SaysWhichPrefixIsLeft) {
   EXPECT_EQ(edited->report.left_prefix, "module.");
   EXPECT_THAT(
       prefixes_text(edited->report),
-      HasSubstr("still begin with 'module.'"));
+      AllOf(
+          HasSubstr("still begin with 'module.'"),
+          HasSubstr("StripOptions::prefix module.")));
   const auto outer = strip_prefix(
       weights_of({"_orig_mod.module.w"}),
       {.prefix = "_orig_mod."});

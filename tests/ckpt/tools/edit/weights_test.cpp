@@ -178,6 +178,7 @@ TEST(WeightsToEdit, SendsWholeModelsToExtractModel) {
     ASSERT_FALSE(place);
     EXPECT_EQ(place.error().detail, "E_NO_WEIGHTS");
     EXPECT_NE(place.error().hint.find("extract-model"), std::string::npos);
+    EXPECT_NE(place.error().message.find("'model'"), std::string::npos);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/print.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {
@@ -47,6 +48,38 @@ TEST(Listing, SortsByFileNameSizeAndType) {
   EXPECT_THAT(
       names({.order = ListOrder::kDType}),
       ElementsAre("net.b.weight", "net.b.bias", "net.a", "step"));
+}
+
+// A tensor of the device "meta", and a sparse one, whose parts are tensors.
+TEST(Listing, NamesTensorsWithoutBytes) {
+  const Value meta = Object{
+      .global = "torch._utils._rebuild_meta_tensor_no_storage",
+      .args = std::make_shared<Value>(Value::tuple(
+          {DTypeValue{DType::kFloat16}, Size{{4}}, Size{{1}}, false}))};
+  const Value root =
+      Value::dict({{"net", Value::dict({{"a", meta}, {"b", zeros(2)}})}});
+  const auto rows = list_tensors(root);
+  ASSERT_TRUE(rows) << to_string(rows.error());
+  ASSERT_EQ(rows->size(), 2U);
+  EXPECT_EQ(rows->front().name, "net.a");
+  EXPECT_EQ(describe(rows->front().tensor), "float16 [4]");
+  EXPECT_EQ(rows->front().tensor.storage->location, "meta");
+  EXPECT_EQ(rows->front().bytes, 0U);
+  const auto filtered = list_tensors(root, {.filter = "b$"});
+  ASSERT_TRUE(filtered) << to_string(filtered.error());
+  EXPECT_EQ(filtered->size(), 1U);
+  const auto summary = summarize({.root = root});
+  ASSERT_TRUE(summary) << to_string(summary.error());
+  EXPECT_EQ(summary->tensors, 1U);
+  EXPECT_EQ(summary->tensors_without_bytes, 1U);
+  EXPECT_THAT(
+      to_text(*summary, "m.pt"),
+      testing::HasSubstr("; 1 tensor without bytes\n"));
+  const Value wrapped = Value::dict({{"module.a", meta}, {"b", zeros(1)}});
+  const auto prefix = summarize({.root = wrapped});
+  ASSERT_TRUE(prefix) << to_string(prefix.error());
+  EXPECT_EQ(prefix->prefix.keys, 1U);
+  EXPECT_EQ(prefix->prefix.of, 2U); // as strip counts
 }
 
 TEST(Listing, FiltersByExpression) {

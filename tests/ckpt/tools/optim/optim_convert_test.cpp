@@ -136,7 +136,7 @@ TEST(OptimConvert, SaysWhatCppDoesNotHave) {
 
 // Since 2.7 the groups of Python say so.
 TEST(OptimConvert, TellsAdamWFromAdam) {
-  const Value state = adam();
+  Value state = adam();
   for (const bool decoupled : {false, true}) {
     for (Value& group : state.find("param_groups")->as_list()->items) {
       group.set("decoupled_weight_decay", decoupled);
@@ -170,7 +170,7 @@ TEST(OptimConvert, SaysWhatHelpsAnLbfgsWithoutHistory) {
       testing::HasSubstr("'ro' is an empty list"));
   EXPECT_THAT(made.error().hint, testing::HasSubstr("one more step"));
   // C++ itself writes an empty list.
-  const Value archive = through_cpp(lbfgs({{floats({1})}}));
+  Value archive = through_cpp(lbfgs({{floats({1})}}));
   archive.find("state")->as_dict()->items.at(0).second =
       Value::dict({{"ro", List{}}});
   const auto back = optim_to_python(archive);
@@ -179,7 +179,7 @@ TEST(OptimConvert, SaysWhatHelpsAnLbfgsWithoutHistory) {
 }
 
 TEST(OptimConvert, SaysThatAnEmptyListIsOfTheWrongType) {
-  const Value state = sgd();
+  Value state = sgd();
   state.find("param_groups")->as_list()->items[0].set("momentum", List{});
   const auto made = optim_to_cpp(state);
   ASSERT_FALSE(made);
@@ -188,7 +188,7 @@ TEST(OptimConvert, SaysThatAnEmptyListIsOfTheWrongType) {
 }
 
 TEST(OptimConvert, TakesAnLrInATensor) {
-  const Value state = sgd();
+  Value state = sgd();
   state.find("param_groups")->as_list()->items[0].set("lr", step(0.5F));
   const auto made = optim_to_python(through_cpp(state));
   ASSERT_TRUE(made);
@@ -215,13 +215,13 @@ TEST(OptimConvert, RefusesWhatDoesNotFit) {
                         .as_dict()
                         ->items.begin());
   EXPECT_EQ(detail_of(optim_to_cpp(unknown)), "E_OPTIMIZER");
-  const Value maximizes = sgd();
+  Value maximizes = sgd();
   maximizes.find("param_groups")->as_list()->items[0].set("maximize", true);
   EXPECT_EQ(optim_to_cpp(maximizes).error().code, ErrorCode::kUnsupported);
-  const Value stray = sgd();
+  Value stray = sgd();
   stray.find("state")->as_dict()->items.emplace_back(7, Value::dict({}));
   EXPECT_EQ(detail_of(optim_to_cpp(stray)), "E_OPTIMIZER");
-  const Value twice = sgd();
+  Value twice = sgd();
   twice.find("param_groups")
       ->as_list()
       ->items[0]
@@ -288,12 +288,12 @@ TEST(OptimConvert, RefusesNamesThatNoGroupHas) {
   Value few = named_sgd("numbers");
   few.find("state")->as_dict()->items.pop_back();
   EXPECT_THAT(momenta(optim_to_cpp(few)), testing::HasSubstr("cannot be told"));
-  const Value stray = named_sgd("names");
+  Value stray = named_sgd("names");
   stray.find("state")->as_dict()->items.emplace_back("c", Value::dict({}));
   EXPECT_THAT(
       momenta(optim_to_cpp(stray)),
       testing::HasSubstr("parameter 'c'"));
-  const Value twice = named_sgd("names");
+  Value twice = named_sgd("names");
   twice.find("param_groups")
       ->as_list()
       ->items[0]
