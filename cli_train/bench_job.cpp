@@ -25,7 +25,7 @@ std::shared_ptr<Model> moved(std::shared_ptr<Model> net, c10::Device device) {
 BenchJob::BenchJob(const BenchRequest& request, const std::string& kernels)
     : device_(request.device),
       net_(moved(make_requested(request.model), request.device)),
-      optimizer_(net_->parameters(), {.lr = 1e-4, .momentum = 0.9}),
+      optimizer_(*net_, {.lr = 1e-4, .momentum = 0.9}),
       is_autocast_(request.amp != "off"),
       has_channels_last_(request.channels_last || want_channels_last(kernels)) {
   if (has_channels_last_) {

@@ -2,8 +2,8 @@
 #include "lockstep/program/program.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -11,9 +11,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/program/internal/part_tree.h"
 #include "lockstep/program/internal/program_data.h"
 #include "lockstep/program/internal/structures.h"
-#include "lockstep/tensor/internal/batch_norms.h"
 #include "lockstep/tensor/internal/dtype_map.h"
 
 namespace lockstep {
@@ -22,22 +22,6 @@ namespace {
 using ckpt::ExportedInput;
 using ckpt::ExportedInputKind;
 using ckpt::ExportedKind;
-using ckpt::ExportedOutput;
-using ckpt::ExportedOutputKind;
-
-/// A module of the Python net: names of parameters and buffers, a mode.
-class ProgramPart : public torch::nn::Module, public BatchNormPart {
- public:
-  ProgramPart(const std::string& python_class, bool calls_batch_norm)
-      : torch::nn::Module(python_class), calls_batch_norm_(calls_batch_norm) {}
-
-  [[nodiscard]] bool calls_batch_norm() const override {
-    return calls_batch_norm_;
-  }
-
- private:
-  bool calls_batch_norm_;
-};
 
 bool is_saved(const ExportedInput& input) {
   return input.kind == ExportedInputKind::kParameter ||
@@ -81,6 +65,32 @@ void check_constant(
   }
 }
 
+/// What a user gives for an input of the graph.
+struct ValueKind {
+  ExportedKind kind = {};
+  std::string_view name = {};
+  bool (*fits)(const ProgramValue& value) = nullptr;
+};
+
+bool is_whole(const ProgramValue& value) {
+  return value.ivalue().isInt() || value.ivalue().isBool();
+}
+
+constexpr std::array kValueKinds = {
+    ValueKind{
+        ExportedKind::kTensor,
+        "a tensor",
+        [](const ProgramValue& value) {
+          return value.is_tensor() && value.tensor().defined();
+        }},
+    ValueKind{ExportedKind::kSymInt, "a whole number", is_whole},
+    ValueKind{ExportedKind::kInt, "a whole number", is_whole},
+    ValueKind{ExportedKind::kSymBool, "True or False", is_whole},
+    ValueKind{
+        ExportedKind::kSymFloat,
+        "a number",
+        [](const ProgramValue& value) { return value.ivalue().isScalar(); }}};
+
 // The value of one input of the user's; null: the constant of the file.
 c10::IValue take_input(
     const ExportedInput& input,
@@ -93,17 +103,30 @@ c10::IValue take_input(
     check_constant(input, name, *value);
     return {};
   }
-  const bool is_tensor = input.argument.kind == ExportedKind::kTensor;
-  if (is_tensor != value->is_tensor() ||
-      (is_tensor && !value->tensor().defined())) {
-    wrong_value(name, *value, is_tensor ? "a tensor" : "a number");
+  const auto* row =
+      std::ranges::find(kValueKinds, input.argument.kind, &ValueKind::kind);
+  if (row != kValueKinds.end() && !row->fits(*value)) {
+    wrong_value(name, *value, std::string(row->name));
   }
   return value->ivalue();
 }
 
-std::string_view parent_of(std::string_view path) {
-  const std::size_t dot = path.rfind('.');
-  return dot == std::string_view::npos ? "" : path.substr(0, dot);
+// Where literals of devices lead: where the weights are, else the inputs.
+c10::Device device_of(
+    const std::vector<at::Tensor>& weights,
+    const std::vector<c10::IValue>& given) {
+  const auto weight = std::ranges::find_if(weights, &at::Tensor::defined);
+  if (weight != weights.end()) {
+    return weight->device();
+  }
+  c10::Device device = c10::kCPU;
+  for (const c10::IValue& value : given) {
+    // An operator takes a number from the CPU among tensors of a GPU.
+    if (value.isTensor() && (device.is_cpu() || value.toTensor().dim() > 0)) {
+      device = value.toTensor().device();
+    }
+  }
+  return device;
 }
 
 } // namespace
@@ -122,6 +145,7 @@ ProgramImpl::ProgramImpl(
 // has it.
 void ProgramImpl::register_parts() {
   const auto& inputs = data_->model->inputs;
+  program::PartTree tree(*this, *data_);
   std::set<std::string_view> known; // torch 2.6 names tied ones alike
   for (const bool is_parameter : {true, false}) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -132,7 +156,7 @@ void ProgramImpl::register_parts() {
           !known.insert(input.target).second) {
         continue;
       }
-      const auto part = part_at(parent_of(input.target));
+      const auto part = tree.at(program::parent_of(input.target));
       const std::string name = input.target.substr(input.target.rfind('.') + 1);
       if (is_parameter) {
         part->register_parameter(
@@ -146,36 +170,25 @@ void ProgramImpl::register_parts() {
   }
   parts_.push_back(nullptr); // this module, which must not own itself
   for (std::size_t i = 1; i < data_->parts.size(); ++i) {
-    parts_.push_back(part_at(data_->parts[i]));
+    parts_.push_back(tree.at(data_->parts[i]));
   }
-}
-
-std::shared_ptr<torch::nn::Module> ProgramImpl::part_at(std::string_view path) {
-  std::shared_ptr<torch::nn::Module> part(this, [](torch::nn::Module*) {});
-  const std::string_view whole = path;
-  while (!path.empty()) {
-    const std::size_t dot = path.find('.');
-    const std::string name(path.substr(0, dot));
-    path = dot == std::string_view::npos ? "" : path.substr(dot + 1);
-    const std::size_t left = path.size() + (path.empty() ? 0 : 1);
-    const auto children = part->named_children();
-    const auto* child = children.find(name);
-    if (child == nullptr) {
-      const std::string_view own = whole.substr(0, whole.size() - left);
-      const auto known = data_->part_classes.find(own);
-      made_.push_back(part->register_module(
-          name,
-          std::make_shared<ProgramPart>(
-              known == data_->part_classes.end() ? "Module" : known->second,
-              data_->batch_norms.contains(own))));
-    }
-    part = child != nullptr ? *child : made_.back();
-  }
-  return part;
 }
 
 at::Tensor ProgramImpl::single(const ProgramValue& result) {
-  return result.tensor();
+  const ProgramValue* value = &result;
+  while (value->items().size() == 1) {
+    value = value->items().data();
+  }
+  return value->tensor();
+}
+
+std::vector<at::Tensor> ProgramImpl::parameters(bool recurse) const {
+  std::vector<at::Tensor> all = Model::parameters(recurse);
+  std::set<const c10::TensorImpl*> known;
+  std::erase_if(all, [&known](const at::Tensor& tensor) {
+    return !known.insert(tensor.unsafeGetTensorImpl()).second;
+  });
+  return all;
 }
 
 at::Tensor ProgramImpl::forward(const at::Tensor& x) {
@@ -188,16 +201,13 @@ ProgramValue ProgramImpl::forward(const ProgramArguments& arguments) {
   const auto values = program::flatten_arguments(model, arguments);
   std::vector<c10::IValue> inputs(model.inputs.size());
   std::vector<c10::IValue> given;
-  c10::Device device = c10::kCPU;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (tensors_[i].defined()) {
       inputs[i] = tensors_[i];
-      device = tensors_[i].device();
     } else if (is_users(model.inputs[i])) {
       const std::size_t place = given.size();
       inputs[i] = take_input(model.inputs[i], names[place], values[place]);
       given.push_back(inputs[i]);
-      device = inputs[i].isTensor() ? inputs[i].toTensor().device() : device;
     }
   }
   data_->sizes.check(given, names);
@@ -208,21 +218,18 @@ ProgramValue ProgramImpl::forward(const ProgramArguments& arguments) {
     training.push_back(
         (part == nullptr ? is_training() : part->is_training()) ? 1 : 0);
   }
-  const program::Machine machine{.device = device, .training = training};
-  for (const ExportedOutput& output : model.outputs) {
-    if (output.kind == ExportedOutputKind::kBufferMutation) {
+  const program::Machine machine{
+      .device = device_of(tensors_, given),
+      .training = training};
+  for (const program::Mutation& mutation : data_->mutations) {
+    if (mutation.is_buffer) {
       // Backward needs what the buffer was.
-      const auto place = std::ranges::find(
-          model.inputs,
-          output.target,
-          &ExportedInput::target);
-      auto& input =
-          inputs[static_cast<std::size_t>(place - model.inputs.begin())];
+      c10::IValue& input = inputs[mutation.inputs.front()];
       input = input.toTensor().clone();
     }
   }
   auto outputs = program::run_block(*data_->block, inputs, machine);
-  apply_mutations(outputs, inputs, machine.training.front() != 0);
+  apply_mutations(outputs, inputs, training);
   return program::build_results(model, std::move(outputs));
 }
 
@@ -230,52 +237,37 @@ ProgramValue ProgramImpl::forward(const ProgramArguments& arguments) {
 void ProgramImpl::apply_mutations(
     std::vector<c10::IValue>& outputs,
     const std::vector<c10::IValue>& inputs,
-    bool is_training) {
+    const std::vector<std::uint8_t>& training) {
   const at::NoGradGuard no_grad;
-  const ckpt::ExportedModel& model = *data_->model;
-  std::size_t kept = 0;
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    const ExportedOutput& output = model.outputs[o];
-    const bool is_buffer = output.kind == ExportedOutputKind::kBufferMutation;
-    if (!is_buffer && output.kind != ExportedOutputKind::kUserInputMutation) {
-      outputs[kept] = std::move(outputs[o]);
-      kept += 1;
+  for (const program::Mutation& mutation : data_->mutations) {
+    const c10::IValue value = std::move(outputs[mutation.output]);
+    if (mutation.counts_in && training[*mutation.counts_in] == 0) {
       continue;
     }
-    for (std::size_t i = 0; i < model.inputs.size(); ++i) {
-      const ExportedInput& input = model.inputs[i];
-      const bool is_target =
-          is_buffer ? input.target == output.target
-                    : is_users(input) && input.argument.text == output.target;
-      if (is_target && (is_training || !program::is_batch_counter(input))) {
-        const at::Tensor& to = is_buffer ? tensors_[i] : inputs[i].toTensor();
-        to.copy_(outputs[o].toTensor());
-      }
+    for (const std::size_t i : mutation.inputs) {
+      const at::Tensor& to =
+          mutation.is_buffer ? tensors_[i] : inputs[i].toTensor();
+      to.copy_(value.toTensor());
     }
   }
-  outputs.resize(kept);
+  std::vector<c10::IValue> results;
+  auto mutation = data_->mutations.begin();
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (mutation != data_->mutations.end() && mutation->output == o) {
+      ++mutation;
+    } else {
+      results.push_back(std::move(outputs[o]));
+    }
+  }
+  outputs = std::move(results);
 }
 
 std::shared_ptr<torch::nn::Module> ProgramImpl::clone(
     const std::optional<c10::Device>& device) const {
   const at::NoGradGuard no_grad;
-  std::unordered_map<const c10::TensorImpl*, at::Tensor> copies;
-  std::vector<at::Tensor> tensors(tensors_.size());
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const at::Tensor& tensor = tensors_[i];
-    if (!tensor.defined()) {
-      continue;
-    }
-    at::Tensor& copy = copies[tensor.unsafeGetTensorImpl()];
-    if (!copy.defined()) {
-      copy = tensor.detach();
-      copy =
-          device && *device != copy.device() ? copy.to(*device) : copy.clone();
-      copy.set_requires_grad(tensor.requires_grad());
-    }
-    tensors[i] = copy;
-  }
-  auto copy = std::make_shared<ProgramImpl>(data_, std::move(tensors));
+  auto copy = std::make_shared<ProgramImpl>(
+      data_,
+      program::copy_tensors(tensors_, device));
   copy->Model::train(is_training());
   for (std::size_t i = 1; i < parts_.size(); ++i) {
     if (copy->parts_[i]->is_training() != parts_[i]->is_training()) {
@@ -296,14 +288,15 @@ void ProgramImpl::train(bool on) {
          .hint = "export the net without run_decompositions",
          .detail = "E_PROGRAM"});
   }
-  if (on && data_->flags > 0 && data_->flags_on == 0) {
+  if (on && data_->flags > 0 && data_->flags_on == 0 &&
+      !data_->has_warned->test_and_set()) {
     TORCH_WARN(
-        "the program ",
-        data_->path,
-        " was exported in eval mode: none of its ",
+        "none of the ",
         data_->flags,
-        " training flags is on, so that dropout and batch norms do not train. "
-        "Export net.train()");
+        " training flags of the program ",
+        data_->path,
+        " is on, so that dropout and batch norms do not train: it was exported "
+        "in eval mode, or with all of them frozen. Export net.train()");
   }
   Model::train(on);
 }
@@ -312,13 +305,27 @@ void ProgramImpl::to(
     c10::Device device,
     at::ScalarType dtype,
     bool non_blocking) {
-  Model::to(device, dtype, non_blocking);
+  Model::to(device, non_blocking);
+  convert(dtype, non_blocking);
   move_unsaved(device, dtype);
 }
 
 void ProgramImpl::to(at::ScalarType dtype, bool non_blocking) {
-  Model::to(dtype, non_blocking);
+  convert(dtype, non_blocking);
   move_unsaved(std::nullopt, dtype);
+}
+
+// As Python's `to`, which leaves integers alone; LibTorch's does not.
+void ProgramImpl::convert(at::ScalarType dtype, bool non_blocking) {
+  const at::NoGradGuard no_grad;
+  auto tensors = parameters();
+  const auto more = buffers();
+  tensors.insert(tensors.end(), more.begin(), more.end());
+  for (at::Tensor& tensor : tensors) {
+    if (tensor.is_floating_point() || tensor.is_complex()) {
+      tensor.set_data(tensor.to(dtype, non_blocking));
+    }
+  }
 }
 
 void ProgramImpl::to(c10::Device device, bool non_blocking) {
@@ -337,8 +344,9 @@ void ProgramImpl::move_unsaved(
     if (!tensors_[i].defined() || is_saved(input)) {
       continue;
     }
-    const bool converts = dtype && input.kind == ExportedInputKind::kBuffer &&
-                          tensors_[i].is_floating_point();
+    const bool converts =
+        dtype && input.kind == ExportedInputKind::kBuffer &&
+        (tensors_[i].is_floating_point() || tensors_[i].is_complex());
     tensors_[i] = tensors_[i].to(
         device.value_or(tensors_[i].device()),
         converts ? *dtype : tensors_[i].scalar_type());

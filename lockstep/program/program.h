@@ -141,7 +141,8 @@ class ProgramValue {
       value_ = {};
 };
 
-/// How a program's forward is called, as in Python.
+/// How a program's forward is called, as in Python. Several keyword arguments
+/// of an export are given by name: their order is the export's.
 struct ProgramArguments {
   std::vector<ProgramValue> args = {};
   std::vector<ProgramValue::Item> kwargs = {};
@@ -172,7 +173,8 @@ struct ProgramData;
 struct ProgramOptions {
   /// Which of several programs in the file; empty: the only one.
   std::string model = {};
-  /// What the graph may call beside ATen's safe operators: namespaces
+  /// What the graph may call beside the operators of ATen that are neither
+  /// private, backward ones nor known to trust their callers: namespaces
   /// ("mylib") and operators ("aten._unsafe_index"). A file is a program:
   /// name only what you know.
   std::vector<std::string> allow = {};
@@ -210,7 +212,7 @@ class ProgramImpl : public Model {
       std::shared_ptr<const program::ProgramData> data,
       std::vector<at::Tensor> tensors);
 
-  /// For nets of one tensor that give one.
+  /// For nets of one tensor that give one, be it in a dict or a tuple of one.
   /// Errors: as the general form; throws kMismatch (E_PROGRAM_VALUE) for
   /// another result.
   at::Tensor forward(const at::Tensor& x) override;
@@ -226,14 +228,20 @@ class ProgramImpl : public Model {
   /// c10::Error of an operator, with its line of Python.
   ProgramValue forward(const ProgramArguments& arguments);
 
-  /// Shares the compiled graph; tensors are copied.
+  /// Shares the compiled graph; tensors are copied, and what shares memory
+  /// does so in the copy.
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<c10::Device>& device = std::nullopt) const override;
+  /// As Python's: tied weights are in it once. LibTorch's, which a reference to
+  /// the base calls, gives them for each name, and an optimizer of LibTorch
+  /// steps twice then.
+  [[nodiscard]] std::vector<at::Tensor> parameters(bool recurse = true) const;
   /// Errors of eval: throws kUnsupported (E_PROGRAM) if a node trains and
-  /// cannot be switched. Warns where training turns nothing on, because the
-  /// export was made in eval mode.
+  /// cannot be switched. Warns once where training turns nothing on, because
+  /// the export was made in eval mode.
   void train(bool on = true) override;
   using Model::to;
+  /// A type is for floating point and complex tensors, as in Python.
   void to(c10::Device device, at::ScalarType dtype, bool non_blocking = false)
       override;
   void to(at::ScalarType dtype, bool non_blocking = false) override;
@@ -263,21 +271,19 @@ class ProgramImpl : public Model {
  private:
   static at::Tensor single(const ProgramValue& result);
   void register_parts();
-  std::shared_ptr<torch::nn::Module> part_at(std::string_view path);
+  void convert(at::ScalarType dtype, bool non_blocking);
   void move_unsaved(
       std::optional<c10::Device> device,
       std::optional<at::ScalarType> dtype);
   void apply_mutations(
       std::vector<c10::IValue>& outputs,
       const std::vector<c10::IValue>& inputs,
-      bool is_training);
+      const std::vector<std::uint8_t>& training);
 
   std::shared_ptr<const program::ProgramData> data_;
   std::vector<at::Tensor> tensors_;
   // By the place that nodes name; the first is this module.
   std::vector<std::shared_ptr<torch::nn::Module>> parts_ = {};
-  // All parts, also those that no node names.
-  std::vector<std::shared_ptr<torch::nn::Module>> made_ = {};
 };
 
 /// Holder of `ProgramImpl`, used like any LibTorch module.

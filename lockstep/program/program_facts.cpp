@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/program/internal/program_facts.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -39,7 +40,13 @@ ProgramFacts facts_of(const ckpt::ExportedModel& model) {
   return {
       .inputs = facts_of(model, model.inputs, ckpt::ExportedInputKind::kUser),
       .outputs =
-          facts_of(model, model.outputs, ckpt::ExportedOutputKind::kUser)};
+          facts_of(model, model.outputs, ckpt::ExportedOutputKind::kUser),
+      .numbers = static_cast<std::size_t>(std::ranges::count_if(
+          model.inputs,
+          [](const ckpt::ExportedInput& input) {
+            return input.kind == ckpt::ExportedInputKind::kUser &&
+                   input.argument.kind != ckpt::ExportedKind::kTensor;
+          }))};
 }
 
 } // namespace

@@ -98,6 +98,12 @@ std::string ProgramValue::text() && {
 
 const ProgramValue& ProgramValue::operator[](std::string_view key) const& {
   const auto& dict = get<Container>("a dict");
+  if (dict.type != kDict) {
+    raise_value(
+        ErrorCode::kMismatch,
+        format("expected a dict, got {}", describe()),
+        "index it by position: result[0]");
+  }
   const auto found = std::ranges::find(dict.keys, key);
   if (found == dict.keys.end()) {
     raise_value(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -20,10 +22,15 @@ namespace {
 using ckpt::ExportedInput;
 using ckpt::ExportedWeight;
 
+constexpr const char* kOwnMemory =
+    "save the weights alone, lockstep::save(*net, \"weights.pt\"), or export a "
+    "net whose weights have memory of their own";
+
 [[noreturn]] void mismatch(
     const ExportedWeight& weight,
     const std::string& expected,
-    const std::string& got) {
+    const std::string& got,
+    std::string hint) {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = "program.save",
@@ -32,8 +39,7 @@ using ckpt::ExportedWeight;
            escape(weight.name),
            expected,
            got),
-       .hint = "a program is written with its own types and shapes: convert "
-               "the net back, net->to(torch::kFloat)",
+       .hint = std::move(hint),
        .detail = "E_PROGRAM"});
 }
 
@@ -61,14 +67,55 @@ void check_same(const ExportedWeight& weight, const at::Tensor& tensor) {
     mismatch(
         weight,
         std::string(ckpt::dtype_info(weight.tensor.dtype).name),
-        c10::toString(tensor.scalar_type()));
+        c10::toString(tensor.scalar_type()),
+        format(
+            "a program is written with its own types: convert it back, "
+            "net->to(torch::k{}), or by set_data() where they differ",
+            c10::toString(dtype.value_or(at::ScalarType::Undefined))));
   }
   if (tensor.sizes() != at::IntArrayRef(weight.tensor.sizes)) {
     mismatch(
         weight,
         tuple_text(weight.tensor.sizes),
-        tuple_text(tensor.sizes()));
+        tuple_text(tensor.sizes()),
+        "a program is written with its own shapes: save the weights alone, "
+        "lockstep::save(*net, \"weights.pt\")");
   }
+}
+
+// Bit for bit, so that what is not a number counts as well.
+bool have_same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor first = a.detach().cpu().contiguous();
+  const at::Tensor second = b.detach().cpu().contiguous();
+  const std::size_t nbytes = first.nbytes();
+  return nbytes == second.nbytes() &&
+         (nbytes == 0 || std::memcmp(
+                             first.const_data_ptr(),
+                             second.const_data_ptr(),
+                             nbytes) == 0);
+}
+
+// What a file has once for many elements, once: the elements must be equal.
+std::pair<at::Tensor, at::Tensor> without_repeats(
+    const ExportedWeight& weight,
+    at::Tensor view,
+    at::Tensor tensor) {
+  for (std::int64_t d = 0; d < view.dim(); ++d) {
+    if (view.stride(d) != 0 || view.size(d) < 2) {
+      continue;
+    }
+    at::Tensor first = tensor.narrow(d, 0, 1);
+    if (!have_same_bytes(first.expand_as(tensor), tensor)) {
+      mismatch(
+          weight,
+          "equal elements, which share memory",
+          "different ones",
+          kOwnMemory);
+    }
+    view = view.narrow(d, 0, 1);
+    tensor = std::move(first);
+  }
+  return {std::move(view), std::move(tensor)};
 }
 
 /// The bytes of the records that weights view, as they will be.
@@ -90,7 +137,26 @@ class NewRecords {
         weight.tensor.offset,
         weight.tensor.sizes,
         weight.tensor.strides);
-    view.copy_(tensor.detach());
+    const auto [to, from] = without_repeats(weight, view, tensor.detach());
+    to.copy_(from);
+    written_[weight.record].push_back({&weight, view, tensor});
+  }
+
+  // Weights that share memory in the file, but no longer have the same values,
+  // cannot all be kept.
+  void check_shared() const {
+    for (const auto& [record, views] : written_) {
+      for (const Written& written : views) {
+        if (views.size() > 1 &&
+            !have_same_bytes(written.view, written.tensor)) {
+          mismatch(
+              *written.weight,
+              "the values of the weight whose memory it shares in the file",
+              "values of its own",
+              kOwnMemory);
+        }
+      }
+    }
   }
 
   std::map<std::string, std::shared_ptr<ckpt::Storage>> take() {
@@ -114,7 +180,13 @@ class NewRecords {
         bytes.mutable_data_ptr<std::uint8_t>());
   }
 
+  struct Written {
+    const ExportedWeight* weight = nullptr;
+    at::Tensor view = {};
+    at::Tensor tensor = {};
+  };
   std::map<std::string, at::Tensor> records_ = {};
+  std::map<std::string, std::vector<Written>> written_ = {};
 };
 
 } // namespace
@@ -132,6 +204,7 @@ void save_program(const ProgramImpl& net, const std::string& path) {
       records.put(weight, net.tensors()[i]);
     }
   }
+  records.check_shared();
   const Status written =
       ckpt::write_exported(path, net.data().file, records.take());
   if (!written) {

@@ -71,6 +71,15 @@ TEST_F(ProgramModelTest, MustFitTheRun) {
   EXPECT_THAT(
       few.errors(),
       HasSubstr("the program has 3 outputs; the data have 10"));
+  Process deep(train("deep.pt2"));
+  EXPECT_EQ(deep.wait(), 1);
+  EXPECT_THAT(
+      deep.errors(),
+      HasSubstr("a run needs results of 2 dimensions, classes of samples, or "
+                "4, classes of pixels; this one gives 3"));
+  Process scaled(train("scaled.pt2"));
+  EXPECT_EQ(scaled.wait(), 1);
+  EXPECT_THAT(scaled.errors(), HasSubstr("this one takes 2 and gives 1"));
   Process missing(train("missing.pt2"));
   EXPECT_EQ(missing.wait(), 4);
 }

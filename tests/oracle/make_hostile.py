@@ -305,6 +305,13 @@ def cases():
     yield "program_import.pt2", program(context=json.dumps(
         {"default_factory_module": "antigravity", "default_factory_name": "geohash", "dict_context": []})), "found", \
         ["import: antigravity.geohash"], []
+    # Python takes the keys of a dict in any order; the last of two equal ones counts.
+    yield "program_import_back.pt2", program(context=json.dumps(
+        {"default_factory_name": "system", "default_factory_module": "os", "dict_context": []})), "found", \
+        ["import: os", "import: os.system"], []
+    yield "program_import_twice.pt2", program(context='{"default_factory_module": "os", "default_factory_name": '
+        '"path", "default_factory_name_": "sep", "default_factory_name": "system"}'), "found", \
+        ["import: os.path", "import: os.system"], []
     yield "program_inputs.pt2", program(**{"data/sample_inputs/model.pt": checkpoint(calling())}), "found", SYSTEM, []
     yield "program_object.pt2", program(**{"data/constants/opaque_obj_0": calling()}), "found", SYSTEM, []
     yield "program_no_object.pt2", program(**{"data/constants/opaque_obj_0": b"12345678"}), "unreadable", [], ["E_PICKLE"]

@@ -113,17 +113,34 @@ def number_for_tensor(records):
     node(records, "sym_size")["inputs"].append({"name": "dim", "arg": {"as_sym_int": {"as_name": "x"}}})
 
 
+def add_zeros(records, name, sizes):
+    new = copy.deepcopy(node(records, "aten.zeros"))
+    new["name"] = name
+    new["outputs"] = [{"as_tensor": {"name": name}}]
+    new["inputs"][0]["arg"] = {"as_ints": sizes}
+    graph(records)["nodes"].append(new)
+    graph(records)["tensor_values"][name] = graph(records)["tensor_values"]["zeros"]
+
+
+def no_heads(records):
+    """LibTorch divides by the heads of keys."""
+    add_zeros(records, "q", [1, 4, 5, 8])
+    add_zeros(records, "k", [1, 0, 5, 8])
+    inputs = [(name, {"as_tensor": {"name": name[0] if name == "query" else "k"}})
+              for name in ("query", "key", "value")]
+    inputs.append(("enable_gqa", {"as_bool": True}))
+    graph(records)["nodes"].append({
+        "target": "torch.ops.aten.scaled_dot_product_attention.default", "name": "attention", "metadata": {},
+        "inputs": [{"name": name, "arg": arg} for name, arg in inputs],
+        "outputs": [{"as_tensor": {"name": "attention"}}]})
+
+
 def recurrent_sizes(records):
     """oneDNN's LSTM writes past the end of a state that is too small."""
     tensors = {"as_tensors": [{"name": "x3"}, {"name": "x3"}]}
     weights = {"as_tensors": [{"name": name} for name in ("w", "w", "w", "w")]}
-    for name in ("x3", "w"):
-        new = copy.deepcopy(node(records, "aten.zeros"))
-        new["name"] = name
-        new["outputs"] = [{"as_tensor": {"name": name}}]
-        new["inputs"][0]["arg"] = {"as_ints": [1, 2, 4] if name == "x3" else [16, 4]}
-        graph(records)["nodes"].append(new)
-        graph(records)["tensor_values"][name] = graph(records)["tensor_values"]["zeros"]
+    add_zeros(records, "x3", [1, 2, 4])
+    add_zeros(records, "w", [16, 4])
     inputs = [("input", {"as_tensor": {"name": "x3"}}), ("hx", tensors), ("params", weights),
               ("has_biases", {"as_bool": True}), ("num_layers", {"as_int": 1}), ("dropout", {"as_float": 0.0}),
               ("train", {"as_bool": False}), ("bidirectional", {"as_bool": False}), ("batch_first", {"as_bool": True})]
@@ -182,7 +199,9 @@ def custom_object(records):
     spec = signature(records)["input_specs"]
     spec[-1] = {"custom_obj": {"arg": {"name": "x", "class_fqn": "X"}, "custom_obj_name": "tokenizer"}}
     records[MODEL]["graph_module"]["module_call_graph"][0]["signature"]["in_spec"] = json.dumps(
-        [1, {"type": "builtins.tuple", "context": "null", "children_spec": []}])
+        [1, {"type": "builtins.tuple", "context": "null", "children_spec": [
+            {"type": "builtins.tuple", "context": "null", "children_spec": []},
+            {"type": "builtins.dict", "context": "[]", "children_spec": []}]}])
 
 
 def gradient_result(records):
@@ -192,9 +211,89 @@ def gradient_result(records):
         [1, {"type": None, "context": None, "children_spec": []}])
 
 
+def changes(records, kind, key):
+    """The first result becomes a new value of something that is not there."""
+    outputs = graph(records)["outputs"]
+    outputs.insert(0, copy.deepcopy(outputs[0]))
+    signature(records)["output_specs"].insert(
+        0, {kind: {"arg": copy.deepcopy(outputs[0]["as_tensor"]), key: "nothing"}})
+
+
+def unknown_buffer(records):
+    changes(records, "buffer_mutation", "buffer_name")
+
+
+def unknown_input(records):
+    changes(records, "user_input_mutation", "user_input_name")
+
+
+def leaf_arguments(records):
+    records[MODEL]["graph_module"]["module_call_graph"][0]["signature"]["in_spec"] = json.dumps(
+        [1, {"type": None, "context": None, "children_spec": []}])
+
+
+def no_arguments(records):
+    records[MODEL]["graph_module"]["module_call_graph"] = []
+
+
+def number_for_type(records):
+    """LibTorch looks types up in a table, without a check."""
+    argument(records, "aten.zeros", "dtype")["arg"] = {"as_int": -100}
+
+
+def number_for_layout(records):
+    node(records, "aten.zeros")["inputs"].append({"name": "layout", "arg": {"as_int": 100}})
+
+
+def unchecked_view(records):
+    node(records, "aten.zeros").update(target="torch.ops.aten._reshape_alias.default", inputs=[
+        {"name": "self", "arg": {"as_tensor": {"name": "x"}}},
+        {"name": "size", "arg": {"as_ints": [1 << 26]}},
+        {"name": "stride", "arg": {"as_ints": [1]}}])
+
+
+def private_operator(records):
+    node(records, "aten.zeros").update(target="torch.ops.aten._cummax_helper.default", inputs=[])
+
+
+def packed_sequences(records):
+    """LibTorch takes the first number of an empty list of batch sizes."""
+    node(records, "aten.zeros").update(target="torch.ops.aten.lstm.data", inputs=[])
+
+
+def unchecked_sparse(records):
+    node(records, "aten.zeros").update(
+        target="torch.ops.aten.sparse_csr_tensor.crow_col_value_size", inputs=[])
+
+
+def users_private(records):
+    node(records, "aten.zeros").update(target="torch.ops.mylib._twice.default", inputs=[])
+
+
+def backward_operator(records):
+    node(records, "aten.zeros").update(target="torch.ops.aten.nll_loss_backward.default", inputs=[])
+
+
+def short_statistics(records):
+    """Python's layer checks them before the operator is called."""
+    x = {"as_tensor": {"name": "x"}}
+    nothing = {"as_none": True}
+    zeros = {"as_tensor": {"name": "zeros"}}
+    inputs = [("input", x), ("weight", nothing), ("bias", nothing), ("running_mean", zeros), ("running_var", zeros),
+              ("training", {"as_bool": True}), ("momentum", {"as_float": 0.1}), ("eps", {"as_float": 1e-5}),
+              ("cudnn_enabled", {"as_bool": False})]
+    graph(records)["nodes"].append({
+        "target": "torch.ops.aten.batch_norm.default", "name": "bn", "metadata": {},
+        "inputs": [{"name": name, "arg": arg} for name, arg in inputs],
+        "outputs": [{"as_tensor": {"name": "bn"}}]})
+
+
 EDITS = [
+    unknown_buffer, unknown_input, leaf_arguments, no_arguments, number_for_type, number_for_layout,
+    unchecked_view, private_operator, backward_operator, short_statistics,
+    packed_sequences, unchecked_sparse, users_private,
     unknown_operators, touches_files, unchecked_indices, missing_argument, foreign_argument, wrong_kind, wrong_type,
-    too_many_results, too_long_list, number_for_tensor, recurrent_sizes,
+    too_many_results, too_long_list, number_for_tensor, recurrent_sizes, no_heads,
     gradient_of_integers, huge_shape, outside_of_memory, other_operands,
     other_graph, graph_results, pickled_weight, short_weight, odd_name, custom_object, gradient_result]
 

@@ -3,7 +3,8 @@
 
 program_images.py FOLDER              writes net.pt2 (any batch), other.pt2 (another
                                       graph), static.pt2 (batches of 4), few.pt2 (3
-                                      classes)
+                                      classes), deep.pt2 (3 dimensions),
+                                      scaled.pt2 (a number beside the images)
 program_images.py load CHECKPOINT     loads the state_dict into the original module
                                       of net.pt2, strictly, and prints "loaded"
 """
@@ -30,9 +31,20 @@ class Net(nn.Module):
         return self.head(self.drop(x.mean((2, 3))))
 
 
-def write(net, path, is_dynamic=True):
-    shapes = ({0: torch.export.Dim("batch", min=2)},) if is_dynamic else None
-    program = torch.export.export(net.train(), (torch.randn(4, 1, 28, 28),), dynamic_shapes=shapes)
+class Deep(Net):
+    def forward(self, x):
+        return super().forward(x).unsqueeze(2)
+
+
+class Scaled(Net):
+    def forward(self, x, n):
+        return super().forward(x) * n
+
+
+def write(net, path, is_dynamic=True, more=()):
+    batch = ({0: torch.export.Dim("batch", min=2)},) + (torch.export.Dim.DYNAMIC,) * len(more)
+    program = torch.export.export(net.train(), (torch.randn(4, 1, 28, 28), *more),
+                                  dynamic_shapes=batch if is_dynamic else None)
     torch.export.save(program, path)
 
 
@@ -47,6 +59,8 @@ def main():
     write(Net(width=12), os.path.join(sys.argv[1], "other.pt2"))
     write(Net(), os.path.join(sys.argv[1], "static.pt2"), is_dynamic=False)
     write(Net(classes=3), os.path.join(sys.argv[1], "few.pt2"))
+    write(Deep(), os.path.join(sys.argv[1], "deep.pt2"))
+    write(Scaled(), os.path.join(sys.argv[1], "scaled.pt2"), more=(3,))
 
 
 main()

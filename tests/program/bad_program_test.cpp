@@ -17,9 +17,11 @@ namespace lockstep {
 namespace {
 
 // What loading and one forward pass throw.
-std::string problem_of(const std::string& path) {
+std::string problem_of(
+    const std::string& path,
+    const ProgramOptions& options = {}) {
   try {
-    Program net = load_program(path);
+    Program net = load_program(path, options);
     net->forward(ProgramArguments{.args = {torch::ones({2, 4})}});
   } catch (const Exception& error) {
     return "[" + error.error().detail + "] " + error.what();
@@ -55,6 +57,7 @@ TEST(BadProgram, IsRefusedWithWhatIsWrong) {
        {"the state of a recurrent layer: expected the sizes [1, 1, 4], got [1, "
         "2, 4]",
         "node lstm"}},
+      {"no_heads", {"grouped attention without heads", "node attention"}},
       {"gradient_of_integers", {"'fc.bias' of int64 cannot have a gradient"}},
       {"huge_shape", {"node zeros"}},
       {"outside_of_memory", {"out of bounds for storage"}},
@@ -67,6 +70,31 @@ TEST(BadProgram, IsRefusedWithWhatIsWrong) {
       {"short_weight", {"[E_VIEW_BOUNDS]", "weight 'fc.weight'"}},
       {"odd_name", {"[E_PROGRAM]", "'fc..weight' is no path"}},
       {"custom_object", {"takes the custom object 'tokenizer'"}},
+      {"unknown_buffer",
+       {"[E_PROGRAM]",
+        "the program changes 'nothing', which is no tensor among its buffers"}},
+      {"unknown_input",
+       {"[E_PROGRAM]",
+        "the program changes 'nothing', which is no tensor among its inputs"}},
+      {"leaf_arguments", {"[E_PROGRAM]", "in_spec is no pair"}},
+      {"no_arguments", {"[E_PROGRAM]", "in_spec is no pair"}},
+      {"number_for_type",
+       {"argument 'dtype' of zeros", "expected an element type"}},
+      {"number_for_layout",
+       {"argument 'layout' of zeros", "expected a layout"}},
+      {"unchecked_view",
+       {"[E_OPERATOR]", "_reshape_alias.default: refused: it does not check"}},
+      {"private_operator",
+       {"[E_OPERATOR]", "_cummax_helper.default: refused: it is private"}},
+      {"backward_operator",
+       {"[E_OPERATOR]", "nll_loss_backward.default: refused: it is the back"}},
+      {"packed_sequences",
+       {"[E_OPERATOR]", "lstm.data: refused: it does not check"}},
+      {"unchecked_sparse",
+       {"[E_OPERATOR]", "crow_col_value_size: refused: it does not check"}},
+      {"users_private", {"[E_OPERATOR]", "not of ATen: name 'mylib'"}},
+      {"short_statistics",
+       {"the running mean of a norm: expected 4 numbers, got the sizes [2]"}},
       {"gradient_result",
        {"gives gradients or changes the parameter 'fc.weight'"}},
   };
@@ -89,6 +117,10 @@ TEST(BadProgram, UsersMayAllowAnOperator) {
   const Program net =
       load_program(folder / "touches_files.pt2", {.allow = {"aten.from_file"}});
   EXPECT_EQ(net->num_nodes(), 8U);
+  // What is private in a library of the user's is the user's.
+  EXPECT_THAT(
+      problem_of(folder / "users_private.pt2", {.allow = {"mylib"}}),
+      testing::HasSubstr("mylib._twice.default: unknown"));
 }
 
 // Longer: scripts/fuzz_programs.sh.

@@ -212,8 +212,24 @@ TEST_F(AugmentedRuns, OfFashionMnistHaveTheirOwnStandard) {
   }
   EXPECT_NE(get("flip", "steps.csv"), get("standard", "steps.csv"));
   EXPECT_NE(get("flip", "steps.csv"), get("none", "steps.csv"));
+  // The same in steps, and with other numbers.
+  for (const auto& [steps, word] :
+       {std::pair{"[crop: {padding: 2}]", "light"},
+        std::pair{"[crop, horizontal_flip]", "standard"},
+        std::pair{"[crop: {padding: 1}, horizontal_flip]", ""}}) {
+    config = small(format("steps of {}", word));
+    config.augment = steps;
+    train(config);
+    const std::string losses = get(format("steps of {}", word), "steps.csv");
+    for (const std::string other : {"light", "standard", "flip", "none"}) {
+      EXPECT_EQ(losses == get(other, "steps.csv"), other == word) << steps;
+    }
+  }
   for (const std::string& augment :
-       {std::string("strong"), write_steps(kSteps)}) {
+       {std::string("strong"),
+        std::string("[horizontal_flip, crop]"),
+        std::string("[horizontal_flip: {p: 0.2}]"),
+        write_steps(kSteps)}) {
     config.augment = augment;
     try {
       train(config);

@@ -74,6 +74,8 @@ struct Step {
   void (*run)(const Step& step, Frame& frame) = nullptr;
   std::shared_ptr<const c10::OperatorHandle> op = {};
   NumberFunction number = nullptr;
+  /// Looks at the arguments of `op` before it is called; null for none.
+  void (*check)(const torch::jit::Stack& stack) = nullptr;
   std::vector<Input> inputs = {};
   std::vector<Output> outputs = {};
   std::vector<std::shared_ptr<const Block>> blocks = {};

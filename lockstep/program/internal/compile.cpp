@@ -6,9 +6,11 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/program/internal/checked_operators.h"
 #include "lockstep/program/internal/join_norms.h"
 #include "lockstep/program/internal/numbers.h"
 #include "lockstep/program/internal/operators.h"
+#include "lockstep/program/internal/program_data.h"
 #include "lockstep/program/internal/recurrent.h"
 
 namespace lockstep::program {
@@ -20,6 +22,7 @@ using ckpt::ExportedNode;
 using Kind = ckpt::ExportedKind;
 
 constexpr std::string_view kCounterAdd = "torch.ops.aten.add_.Tensor";
+constexpr std::string_view kWithEffects = "torch.ops.higher_order.with_effects";
 constexpr std::string_view kAssertScalar =
     "torch.ops.aten._assert_scalar.default";
 
@@ -53,14 +56,6 @@ std::string place_of(const ExportedNode& node) {
       escape(node.name),
       escape(node.target),
       line.empty() ? "" : ", " + line);
-}
-
-const ExportedNamedArgument* find_argument(
-    const ExportedNode& node,
-    std::string_view name) {
-  const auto found =
-      std::ranges::find(node.inputs, name, &ExportedNamedArgument::name);
-  return found == node.inputs.end() ? nullptr : &*found;
 }
 
 // torch._check of a condition that depends on the data.
@@ -113,6 +108,14 @@ void mark_last_uses(Block& block) {
 
 } // namespace
 
+const ExportedNamedArgument* find_argument(
+    const ExportedNode& node,
+    std::string_view name) {
+  const auto found =
+      std::ranges::find(node.inputs, name, &ExportedNamedArgument::name);
+  return found == node.inputs.end() ? nullptr : &*found;
+}
+
 void BlockCompiler::fail(const Step& step, std::string_view what) {
   raise(
       {.code = ErrorCode::kUnsupported,
@@ -149,8 +152,36 @@ std::shared_ptr<const Block> BlockCompiler::run() {
   return std::make_shared<const Block>(std::move(block_));
 }
 
+// (token, operator, arguments...) gives (token, results...).
+ExportedNode BlockCompiler::call_with_effects(
+    const ExportedNode& node,
+    const Step& step) const {
+  const bool is_call = node.inputs.size() >= 2 && !node.outputs.empty() &&
+                       node.inputs[1].value.kind == Kind::kOperator &&
+                       node.inputs[1].value.text != kWithEffects;
+  if (!is_call) {
+    fail(step, "expected (token, operator, arguments)");
+  }
+  ExportedNode call = node;
+  call.target = node.inputs[1].value.text;
+  call.inputs.erase(call.inputs.begin(), call.inputs.begin() + 2);
+  call.outputs.erase(call.outputs.begin());
+  const auto found = find_operator(call.target, context_.allowed).handle;
+  for (std::size_t i = 0; found && i < call.inputs.size(); ++i) {
+    const auto& arguments = found->schema().arguments();
+    if (call.inputs[i].name.empty() && i < arguments.size()) {
+      call.inputs[i].name = arguments[i].name();
+    }
+  }
+  return call;
+}
+
 void BlockCompiler::compile_node(const ExportedNode& node) {
   Step step{.part = part_of(node), .place = place_of(node)};
+  if (node.target == kWithEffects) {
+    compile_node(call_with_effects(node, step));
+    return;
+  }
   const NumberRow* number = find_number_function(node.target);
   const HigherOrder* higher = find_higher_order(node.target);
   if (number != nullptr || node.target == kAssertScalar) {
@@ -184,11 +215,12 @@ void BlockCompiler::compile_operator(const ExportedNode& node, Step& step) {
   step.run = counts_batches(node)              ? run_in_training
              : is_recurrent(step.op->schema()) ? run_recurrent
                                                : run_operator;
-  if (is_unswitchable(step.op->schema())) {
-    context_.unswitchable.push_back(step.place);
-  }
+  step.check = find_check(step.op->schema());
   compile_inputs(node, step);
   compile_flag(node, step);
+  note_views(node, step);
+  note_changes(node, step);
+  note_mode(node, step);
 }
 
 void BlockCompiler::compile_inputs(const ExportedNode& node, Step& step) {
@@ -208,41 +240,6 @@ void BlockCompiler::compile_inputs(const ExportedNode& node, Step& step) {
   }
   if (known != node.inputs.size()) {
     fail(step, "it has an argument that its operator does not take");
-  }
-}
-
-// The argument that training turns on; what is exported off stays off.
-void BlockCompiler::compile_flag(const ExportedNode& node, Step& step) {
-  if (step.op->schema().name() == "aten::batch_norm") {
-    context_.batch_norms.insert(step.part);
-  }
-  const FlagRow* flag = find_flag(step.op->schema());
-  if (flag == nullptr) {
-    return;
-  }
-  const auto& arguments = step.op->schema().arguments();
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const ExportedNamedArgument* other = find_argument(node, flag->only_with);
-    const bool counts = flag->only_with.empty() ||
-                        (other != nullptr && other->value.kind != Kind::kNone);
-    Input& input = step.inputs[i];
-    if (arguments[i].name() != flag->argument || !counts ||
-        input.make != take_constant) {
-      continue;
-    }
-    const bool is_real = input.constant.isDouble();
-    const c10::IValue off = is_real ? c10::IValue(0.0) : c10::IValue(false);
-    const bool is_on =
-        is_real ? input.constant.toDouble() != 0.0 : input.constant.toBool();
-    // Attention without dropout has no flag.
-    context_.flags += is_on || !is_real ? 1 : 0;
-    context_.flags_on += is_on ? 1 : 0;
-    if (is_on) {
-      Input on = std::move(input);
-      input = {.make = take_flag, .slot = static_cast<Slot>(step.part)};
-      input.items.push_back(std::move(on));
-      input.items.push_back({.make = take_constant, .constant = off});
-    }
   }
 }
 
@@ -302,10 +299,12 @@ std::size_t BlockCompiler::part_of(const ExportedNode& node) {
 }
 
 bool BlockCompiler::counts_batches(const ExportedNode& node) const {
-  return node.target == kCounterAdd && !node.inputs.empty() &&
-         node.inputs[0].value.kind == Kind::kTensor &&
-         node.outputs.size() == 1 &&
-         counters_.contains(node.inputs[0].value.text);
+  if (node.target != kCounterAdd || node.inputs.empty() ||
+      node.inputs[0].value.kind != Kind::kTensor || node.outputs.size() != 1) {
+    return false;
+  }
+  const auto known = own_.find(node.inputs[0].value.text);
+  return known != own_.end() && is_batch_counter(known->second);
 }
 
 std::shared_ptr<const Block> BlockCompiler::inner(
@@ -323,13 +322,14 @@ std::shared_ptr<const Block> BlockCompiler::inner(
             graph.graph->inputs.size(),
             operands.size()));
   }
-  std::set<std::string, std::less<>> counters;
+  OwnNames own;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (counters_.contains(operands[i]->text)) {
-      counters.insert(graph.graph->inputs[i].text);
+    const auto known = own_.find(operands[i]->text);
+    if (known != own_.end()) {
+      own.emplace(graph.graph->inputs[i].text, known->second);
     }
   }
-  return BlockCompiler(*graph.graph, context_, std::move(counters)).run();
+  return BlockCompiler(*graph.graph, context_, std::move(own)).run();
 }
 
 Input BlockCompiler::input(const ExportedArgument& value, const Step& step)

@@ -31,10 +31,28 @@ struct CompileContext {
   std::set<std::string> problems = {};
   /// Nodes that behave as in training and cannot be switched.
   std::vector<std::string> unswitchable = {};
+  /// Parameters and buffers that a node changes whatever the mode.
+  std::set<std::string> changed = {};
+  /// Results of nodes that the mode decides about.
+  std::set<std::string, std::less<>> switched = {};
+  /// Nodes that draw random numbers whatever the mode.
+  std::vector<std::string> draws = {};
   /// Training flags, and those that are on.
   std::size_t flags = 0;
   std::size_t flags_on = 0;
+  /// Where the weights were when the net was exported: "cpu"; empty if the file
+  /// does not say.
+  std::string device_type = {};
 };
+
+/// Parameters and buffers of the net by the names that they, and views of them,
+/// have in a graph.
+using OwnNames = std::map<std::string, std::string, std::less<>>;
+
+/// An argument of a node by its name; null if the node does not give it.
+const ckpt::ExportedNamedArgument* find_argument(
+    const ckpt::ExportedNode& node,
+    std::string_view name);
 
 class BlockCompiler;
 
@@ -54,13 +72,12 @@ const HigherOrder* find_higher_order(std::string_view target);
 /// Compiles one graph; those inside have compilers of their own.
 class BlockCompiler {
  public:
-  /// `counters`: inputs that count batches of batch norms, which training adds
-  /// to.
+  /// `own`: those among the graph's inputs.
   BlockCompiler(
       const ckpt::ExportedGraph& graph,
       CompileContext& context,
-      std::set<std::string, std::less<>> counters)
-      : graph_(graph), context_(context), counters_(std::move(counters)) {}
+      OwnNames own)
+      : graph_(graph), context_(context), own_(std::move(own)) {}
 
   /// Errors: throws kCorrupt or kUnsupported (E_PROGRAM); operators that are
   /// missing go to the context, and the block is null then.
@@ -71,6 +88,10 @@ class BlockCompiler {
   std::shared_ptr<const Block> inner(
       const ckpt::ExportedArgument& graph,
       std::span<const ckpt::ExportedArgument* const> operands);
+  /// As in the context.
+  [[nodiscard]] const std::string& device_type() const noexcept {
+    return context_.device_type;
+  }
   /// An argument as it is.
   Input input(const ckpt::ExportedArgument& value, const Step& step) const;
   /// Errors: throws kUnsupported (E_PROGRAM) for arguments that a function of
@@ -80,8 +101,14 @@ class BlockCompiler {
  private:
   void compile_node(const ckpt::ExportedNode& node);
   void compile_operator(const ckpt::ExportedNode& node, Step& step);
+  [[nodiscard]] ckpt::ExportedNode call_with_effects(
+      const ckpt::ExportedNode& node,
+      const Step& step) const;
   void compile_inputs(const ckpt::ExportedNode& node, Step& step);
   void compile_flag(const ckpt::ExportedNode& node, Step& step);
+  void note_changes(const ckpt::ExportedNode& node, const Step& step);
+  void note_views(const ckpt::ExportedNode& node, const Step& step);
+  void note_mode(const ckpt::ExportedNode& node, const Step& step);
   void compile_outputs(const ckpt::ExportedNode& node, Step& step);
   [[nodiscard]] std::size_t part_of(const ckpt::ExportedNode& node);
   [[nodiscard]] bool counts_batches(const ckpt::ExportedNode& node) const;
@@ -89,7 +116,7 @@ class BlockCompiler {
 
   const ckpt::ExportedGraph& graph_;
   CompileContext& context_;
-  std::set<std::string, std::less<>> counters_;
+  OwnNames own_;
   Names names_ = {};
   Block block_ = {};
 };

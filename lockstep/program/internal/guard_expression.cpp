@@ -104,6 +104,7 @@ class Parser {
 
  private:
   static constexpr int kMostDepth = 64;
+  static constexpr std::size_t kMostSources = 64; // each is compared with all
 
   bool expression() {
     return chain(kOr, &Parser::conjunction);
@@ -212,6 +213,9 @@ class Parser {
     const auto known = std::ranges::find(sources_, found);
     const auto index = static_cast<std::size_t>(known - sources_.begin());
     if (known == sources_.end()) {
+      if (index == kMostSources) {
+        return false;
+      }
       sources_.push_back(std::move(found));
     }
     steps_.push_back({.source = index});

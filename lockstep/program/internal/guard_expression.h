@@ -38,8 +38,8 @@ struct GuardStep {
 /// Parsed once, evaluated for all inputs, from any threads.
 class GuardExpression {
  public:
-  /// Nothing for a text with other words or of more than 64 brackets in one
-  /// another.
+  /// Nothing for a text with other words, of more than 64 numbers of inputs or
+  /// of more than 64 brackets in one another.
   static std::optional<GuardExpression> parse(std::string_view text);
 
   [[nodiscard]] const std::vector<GuardSource>& sources() const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -35,14 +36,15 @@ std::vector<std::string> names_of(const std::string& path) {
   return names;
 }
 
-// `inputs`: without quotes.
+// Places of inputs by their names without quotes.
+using InputPlaces = std::map<std::string, std::size_t>;
+
 std::optional<std::size_t> input_at(
-    const std::vector<std::string>& inputs,
+    const InputPlaces& inputs,
     const std::string& path) {
   for (const std::string& name : names_of(without_quotes(path))) {
-    const auto found = std::ranges::find(inputs, name);
-    if (found != inputs.end()) {
-      return static_cast<std::size_t>(found - inputs.begin());
+    if (const auto found = inputs.find(name); found != inputs.end()) {
+      return found->second;
     }
   }
   constexpr std::string_view kFlat = "flat_args[";
@@ -115,17 +117,16 @@ std::string text_of(const GuardSource& source, double value) {
 InputGuards::InputGuards(
     const std::vector<std::string>& texts,
     const std::vector<std::string>& names) {
-  std::vector<std::string> plain_names;
-  plain_names.reserve(names.size());
-  for (const std::string& name : names) {
-    plain_names.push_back(without_quotes(name));
+  InputPlaces places;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    places.try_emplace(without_quotes(names[i]), i);
   }
   for (const std::string& text : texts) {
     auto expression = GuardExpression::parse(text);
     std::vector<std::size_t> inputs;
     if (expression) {
       for (const GuardSource& source : expression->sources()) {
-        if (const auto input = input_at(plain_names, source.path)) {
+        if (const auto input = input_at(places, source.path)) {
           inputs.push_back(*input);
         }
       }

@@ -79,11 +79,19 @@ void compile_grad_mode(
 /// The autocast of this thread for a device, until its end.
 class AutocastBlock {
  public:
-  AutocastBlock(c10::DeviceType device, bool enabled, const c10::IValue& dtype)
+  // `dtype` and `cache`: None for what is set.
+  AutocastBlock(
+      c10::DeviceType device,
+      bool enabled,
+      const c10::IValue& dtype,
+      const c10::IValue& cache)
       : device_(device),
         was_enabled_(at::autocast::is_autocast_enabled(device)),
+        had_cache_(at::autocast::is_autocast_cache_enabled()),
         old_dtype_(at::autocast::get_autocast_dtype(device)) {
     at::autocast::set_autocast_enabled(device, enabled);
+    at::autocast::set_autocast_cache_enabled(
+        cache.isNone() ? had_cache_ : cache.toBool());
     if (!dtype.isNone()) {
       at::autocast::set_autocast_dtype(
           device,
@@ -96,6 +104,7 @@ class AutocastBlock {
       at::autocast::clear_cache();
     }
     at::autocast::set_autocast_enabled(device_, was_enabled_);
+    at::autocast::set_autocast_cache_enabled(had_cache_);
     at::autocast::set_autocast_dtype(device_, old_dtype_);
   }
   AutocastBlock(const AutocastBlock&) = delete;
@@ -104,17 +113,43 @@ class AutocastBlock {
  private:
   c10::DeviceType device_;
   bool was_enabled_;
+  bool had_cache_;
   at::ScalarType old_dtype_;
 };
 
 // (device, dtype or None, enabled, cache or None, graph, operands)
 constexpr std::size_t kAutocastGraph = 4;
 
+// None for the machine's: an autocast of a device that the net is not on, as
+// torch.autocast("cuda") is on a CPU, must not touch that of the net's.
+c10::IValue autocast_device(
+    const ExportedArgument& device,
+    const BlockCompiler& compiler,
+    const Step& step) {
+  const std::string& home = compiler.device_type();
+  if (device.kind != Kind::kString) {
+    BlockCompiler::fail(step, "expected the name of a device");
+  }
+  if (home.empty() || device.text == home) {
+    return {};
+  }
+  try {
+    return static_cast<std::int64_t>(c10::Device(device.text).type());
+  } catch (const c10::Error&) {
+    BlockCompiler::fail(
+        step,
+        format("there is no device '{}'", escape(device.text)));
+  }
+}
+
 void run_autocast(const Step& step, Frame& frame) {
+  const c10::IValue& device = step.inputs[0].constant;
   const AutocastBlock autocast(
-      frame.machine.device.type(),
+      device.isNone() ? frame.machine.device.type()
+                      : static_cast<c10::DeviceType>(device.toInt()),
       step.inputs[2].constant.toBool(),
-      step.inputs[1].constant);
+      step.inputs[1].constant,
+      step.inputs[3].constant);
   run_inner(step, take_inputs(step, kAutocastGraph, frame), frame);
 }
 
@@ -123,10 +158,15 @@ void compile_autocast(
     const ExportedNode& node,
     Step& step) {
   compile_wrapped(compiler, node, kAutocastGraph, step);
-  const c10::IValue& dtype = step.inputs[1].constant;
-  if (!step.inputs[2].constant.isBool() || !(dtype.isNone() || dtype.isInt())) {
+  const Kind dtype = node.inputs[1].value.kind;
+  const c10::IValue& cache = step.inputs[3].constant;
+  if (!step.inputs[2].constant.isBool() ||
+      !(cache.isNone() || cache.isBool()) ||
+      !(dtype == Kind::kNone || dtype == Kind::kScalarType)) {
     BlockCompiler::fail(step, "expected (device, dtype, enabled, cache)");
   }
+  step.inputs[0].constant =
+      autocast_device(node.inputs[0].value, compiler, step);
   step.run = run_autocast;
 }
 

@@ -204,6 +204,9 @@ void run_norm_with_epilogue(const Step& step, Frame& frame) {
   for (std::size_t i = 0; i < kNormArguments; ++i) {
     stack.push_back(value_of(step.inputs[i], frame));
   }
+  if (step.check != nullptr) {
+    step.check(stack);
+  }
   at::Tensor addend;
   if (step.inputs.size() > kNormArguments) {
     addend = value_of(step.inputs.back(), frame).toTensor();

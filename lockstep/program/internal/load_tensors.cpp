@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <array>
 #include <map>
 #include <utility>
 
@@ -51,14 +52,11 @@ void check_gradient(const std::string& name, const ckpt::Tensor& tensor) {
 
 } // namespace
 
-bool is_batch_counter(const ExportedInput& input) {
-  return input.kind == ExportedInputKind::kBuffer &&
-         input.target.ends_with("num_batches_tracked");
-}
-
 std::vector<at::Tensor> load_tensors(const ckpt::ExportedModel& model) {
   TensorReader reader;
-  std::map<View, at::Tensor> known;
+  std::map<View, at::Tensor> memories;
+  // A buffer may share a parameter's memory, but not its gradient.
+  std::array<std::map<View, at::Tensor>, 2> known;
   std::vector<at::Tensor> tensors(model.inputs.size());
   for (std::size_t i = 0; i < model.inputs.size(); ++i) {
     const ExportedInput& input = model.inputs[i];
@@ -80,13 +78,14 @@ std::vector<at::Tensor> load_tensors(const ckpt::ExportedModel& model) {
                    "subclasses and custom objects",
            .detail = "E_PROGRAM"});
     }
-    at::Tensor& tensor = known[view_of(weight)];
+    const bool is_parameter = input.kind == ExportedInputKind::kParameter;
+    at::Tensor& tensor = known.at(is_parameter ? 1 : 0)[view_of(weight)];
     if (!tensor.defined()) {
       check_gradient(input.target, weight.tensor);
-      tensor = reader.tensor(weight.tensor);
-      if (input.kind == ExportedInputKind::kParameter) {
-        tensor.set_requires_grad(weight.tensor.requires_grad);
-      }
+      at::Tensor& memory = memories[view_of(weight)];
+      memory = memory.defined() ? memory : reader.tensor(weight.tensor);
+      tensor = memory.detach();
+      tensor.set_requires_grad(is_parameter && weight.tensor.requires_grad);
     }
     tensors[i] = tensor;
   }

@@ -157,6 +157,29 @@ Value logical_or(Values values) {
                             : Value(whole(values[0]) | whole(values[1]));
 }
 
+std::int64_t bits_to_shift(Values values) {
+  const std::int64_t bits = whole(values[1]);
+  TORCH_CHECK(bits >= 0, "a shift by ", bits, " bits");
+  return std::min<std::int64_t>(bits, 63);
+}
+
+// Rounded down.
+Value shift_right(Values values) {
+  return whole(values[0]) >> bits_to_shift(values);
+}
+
+Value shift_left(Values values) {
+  const std::int64_t number = whole(values[0]);
+  const std::int64_t bits = bits_to_shift(values);
+  std::int64_t shifted = 0;
+  if (number != 0 &&
+      (bits > 62 ||
+       __builtin_mul_overflow(number, std::int64_t{1} << bits, &shifted))) {
+    overflow();
+  }
+  return shifted;
+}
+
 Value negate(Values values) {
   return is_whole(values[0])
              ? subtract(std::array<Value, 2>{Value(0), values[0]})
@@ -220,6 +243,8 @@ constexpr std::array kRows = {
     NumberRow{"_operator.ge", 2, comparison<std::is_gteq>},
     NumberRow{"_operator.and_", 2, logical_and},
     NumberRow{"_operator.or_", 2, logical_or},
+    NumberRow{"_operator.lshift", 2, shift_left},
+    NumberRow{"_operator.rshift", 2, shift_right},
     NumberRow{"_operator.neg", 1, negate},
     NumberRow{"_operator.pos", 1, same},
     NumberRow{"torch.sym_not", 1, logical_not},

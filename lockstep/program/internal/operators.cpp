@@ -42,12 +42,19 @@ constexpr std::array kFlags = {
     FlagRow{"aten::rnn_relu", "train"},
     FlagRow{"aten::scaled_dot_product_attention", "dropout_p"},
     FlagRow{"aten::_scaled_dot_product_flash_attention_for_cpu", "dropout_p"},
+    FlagRow{"aten::_scaled_dot_product_attention_math", "dropout_p"},
+    FlagRow{"aten::_scaled_dot_product_flash_attention", "dropout_p"},
+    FlagRow{"aten::_scaled_dot_product_efficient_attention", "dropout_p"},
+    FlagRow{"aten::_scaled_dot_product_cudnn_attention", "dropout_p"},
 };
 
-constexpr std::array<std::string_view, 3> kUnswitchable = {
+constexpr std::array<std::string_view, 2> kUnswitchable = {
     "aten::_batch_norm_with_update",
-    "aten::_batch_norm_with_update_functional",
-    "aten::_native_batch_norm_legit_no_training"};
+    "aten::_batch_norm_with_update_functional"};
+
+// What an export in eval mode has in place of a flag that is off.
+constexpr std::string_view kNeverTrains =
+    "aten::_native_batch_norm_legit_no_training";
 
 bool contains(std::span<const std::string> texts, std::string_view text) {
   return std::ranges::find(texts, text) != texts.end();
@@ -73,7 +80,9 @@ FoundOperator find_operator(
             "that has it",
             space)};
   }
-  const std::string_view refused = ckpt::refused_operator(name);
+  const std::string_view refused =
+      space == kSafeNamespace ? ckpt::refused_operator(name, parts.overload)
+                              : std::string_view();
   if (!refused.empty() && !contains(allowed, space + "." + name)) {
     return {
         .problem = format(
@@ -96,6 +105,10 @@ const FlagRow* find_flag(const c10::FunctionSchema& schema) {
       std::string_view(schema.name()),
       &FlagRow::name);
   return row == kFlags.end() ? nullptr : &*row;
+}
+
+bool never_trains(const c10::FunctionSchema& schema) {
+  return schema.name() == kNeverTrains;
 }
 
 bool is_unswitchable(const c10::FunctionSchema& schema) {

@@ -39,7 +39,10 @@ struct FlagRow {
 /// The flag of an operator; null if it has none.
 const FlagRow* find_flag(const c10::FunctionSchema& schema);
 
-/// True for operators that train or not by what they are, not by an argument.
+/// True for operators that an export in eval mode has in place of a flag.
+bool never_trains(const c10::FunctionSchema& schema);
+
+/// True for operators that train by what they are, not by an argument.
 bool is_unswitchable(const c10::FunctionSchema& schema);
 
 } // namespace lockstep::program

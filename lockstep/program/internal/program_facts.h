@@ -13,6 +13,8 @@ namespace lockstep {
 struct ProgramFacts {
   std::vector<ProgramInput> inputs = {};
   std::vector<ProgramInput> outputs = {};
+  /// Arguments that are no tensors, and that the export did not fix.
+  std::size_t numbers = 0;
 };
 
 /// True for names that end like files of programs: "net.pt2".

@@ -121,6 +121,9 @@ void call_operator(const Step& step, Frame& frame) {
 
 void run_operator(const Step& step, Frame& frame) {
   push_inputs(step, frame);
+  if (step.check != nullptr) {
+    step.check(frame.stack);
+  }
   call_operator(step, frame);
 }
 

@@ -99,6 +99,13 @@ class InputMaker {
     }
   }
 
+  /// Errors: throws kUnsupported (E_PROGRAM): it is of another kind.
+  [[noreturn]] void mismatch(std::string_view expected) const {
+    fail(format(
+        "is of another kind than its operator takes; expected {}",
+        expected));
+  }
+
  private:
   using MakeOne = Input (InputMaker::*)(const ExportedArgument&) const;
   using MakeList = Input (InputMaker::*)(
@@ -118,12 +125,6 @@ class InputMaker {
          .op = "program.load",
          .message = format("argument '{}' of {} {}", argument_, place_, what),
          .detail = "E_PROGRAM"});
-  }
-
-  [[noreturn]] void mismatch(std::string_view expected) const {
-    fail(format(
-        "is of another kind than its operator takes; expected {}",
-        expected));
   }
 
   Input named(const ExportedArgument& value, MakeInput way) const {
@@ -299,6 +300,39 @@ const std::array<InputMaker::Row, 9> InputMaker::kRows = {{
     {c10::TypeKind::ListType, nullptr, &InputMaker::list},
 }};
 
+// Numbers to LibTorch, which looks them up in tables without a check.
+struct TableKind {
+  c10::TypeKind type = {};
+  Kind kind = {};
+  std::string_view name = {};
+};
+constexpr std::array kTableKinds = {
+    TableKind{
+        c10::TypeKind::ScalarTypeType,
+        Kind::kScalarType,
+        "an element type"},
+    TableKind{c10::TypeKind::LayoutType, Kind::kLayout, "a layout"},
+    TableKind{
+        c10::TypeKind::MemoryFormatType,
+        Kind::kMemoryFormat,
+        "a memory format"}};
+
+void check_table_kind(
+    const c10::Argument& wanted,
+    const ExportedArgument& value,
+    const InputMaker& maker) {
+  const c10::Type* type = wanted.real_type().get();
+  if (const auto* optional = type->castRaw<c10::OptionalType>()) {
+    type = optional->getElementType().get();
+  }
+  const auto* row =
+      std::ranges::find(kTableKinds, type->kind(), &TableKind::type);
+  if (row != kTableKinds.end() && value.kind != row->kind &&
+      value.kind != Kind::kNone) {
+    maker.mismatch(row->name);
+  }
+}
+
 } // namespace
 
 Input make_input(
@@ -306,8 +340,9 @@ Input make_input(
     const ExportedArgument& value,
     const Names& names,
     std::string_view place) {
-  return InputMaker(wanted.name(), names, place)
-      .make(*wanted.type(), value, wanted.N());
+  const InputMaker maker(wanted.name(), names, place);
+  check_table_kind(wanted, value, maker);
+  return maker.make(*wanted.type(), value, wanted.N());
 }
 
 Input make_plain_input(

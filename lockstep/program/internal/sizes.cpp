@@ -122,6 +122,18 @@ class AffineReader {
 // for 2, but nets take 0 and 1 as well.
 constexpr std::int64_t kAssumedMin = 2;
 
+// Of the factor and the offset of a size, so that sums stay below 2^63.
+constexpr std::int64_t kMaxTerm = 1LL << 31;
+
+// The size that this value of the symbol gives.
+std::string size_text(const SizeRule& rule, std::int64_t value) {
+  std::int64_t size = 0;
+  return __builtin_mul_overflow(rule.factor, value, &size) ||
+                 __builtin_add_overflow(size, rule.offset, &size)
+             ? "any"
+             : std::to_string(size);
+}
+
 } // namespace
 
 InputSizes::InputSizes(const ckpt::ExportedModel& model) {
@@ -159,24 +171,27 @@ SizeRule InputSizes::rule_of(
     return {.offset = size.value.value_or(0)};
   }
   const auto affine = AffineReader(size.expression).run();
-  if (!affine) {
+  const bool is_usable =
+      affine && affine->factor >= 0 && affine->factor <= kMaxTerm &&
+      affine->offset >= -kMaxTerm && affine->offset <= kMaxTerm;
+  if (!is_usable) {
     return {.is_free = true};
   }
   if (affine->factor == 0) {
     return {.offset = affine->offset};
   }
-  auto symbol = std::ranges::find(symbols_, affine->symbol, &SymbolRule::name);
-  if (symbol == symbols_.end()) {
+  const auto [symbol, is_new] =
+      places_.try_emplace(affine->symbol, symbols_.size());
+  if (is_new) {
     const auto range = model.ranges.find(affine->symbol);
-    symbol = symbols_.insert(
-        symbols_.end(),
+    symbols_.push_back(
         {affine->symbol,
          range == model.ranges.end() ? ckpt::ExportedRange() : range->second});
   }
   return {
       .factor = affine->factor,
       .offset = affine->offset,
-      .symbol = static_cast<std::size_t>(symbol - symbols_.begin())};
+      .symbol = symbol->second};
 }
 
 void InputSizes::check(
@@ -245,22 +260,20 @@ void InputSizes::check_size(
         "{} is {}; expected {}, as another input has it (dimension {})",
         place,
         size,
-        rule.factor * *known + rule.offset,
+        size_text(rule, *known),
         symbol.name));
   }
   known = value;
   const std::int64_t low = symbol.range.min.value_or(0);
-  const bool is_low = low > kAssumedMin && value < low;
+  const bool is_low = value < 0 || (low > kAssumedMin && value < low);
   if (is_low || (symbol.range.max && value > *symbol.range.max)) {
     mismatch(
         format(
             "{} is {}; exported for {} to {}",
             place,
             size,
-            rule.factor * low + rule.offset,
-            symbol.range.max
-                ? std::to_string(rule.factor * *symbol.range.max + rule.offset)
-                : "any"),
+            size_text(rule, low),
+            symbol.range.max ? size_text(rule, *symbol.range.max) : "any"),
         "export with a wider range: torch.export.Dim('size', min=, max=)");
   }
 }

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,8 +17,8 @@
 
 namespace lockstep::program {
 
-/// One dimension: `factor` times a symbol and `offset`; without a symbol
-/// `offset` alone.
+/// One dimension: `factor`, which is positive, times a symbol and `offset`;
+/// without a symbol `offset` alone.
 struct SizeRule {
   std::int64_t factor = 0;
   std::int64_t offset = 0;
@@ -62,6 +64,8 @@ class InputSizes {
 
   std::vector<std::optional<std::vector<SizeRule>>> inputs_ = {};
   std::vector<SymbolRule> symbols_ = {};
+  /// Their places by name.
+  std::map<std::string, std::size_t, std::less<>> places_ = {};
 };
 
 } // namespace lockstep::program

@@ -19,7 +19,7 @@ using ckpt::ExportedTree;
 constexpr std::string_view kNamedTuple = "collections.namedtuple";
 constexpr std::string_view kList = "builtins.list";
 
-bool is_dict(const ExportedTree& tree) {
+bool has_keys(const ExportedTree& tree) {
   return !tree.keys.empty() && tree.type != kNamedTuple;
 }
 
@@ -37,10 +37,10 @@ std::string describe(const ExportedTree& tree) {
   for (std::size_t i = 0; i < tree.children.size(); ++i) {
     const std::string text = describe(tree.children[i]);
     parts.push_back(
-        is_dict(tree) ? python_repr(tree.keys[i]) + ": " + text : text);
+        has_keys(tree) ? python_repr(tree.keys[i]) + ": " + text : text);
   }
   const std::string inside = join(parts, ", ");
-  return is_dict(tree)        ? "{" + inside + "}"
+  return has_keys(tree)       ? "{" + inside + "}"
          : tree.type == kList ? "[" + inside + "]"
                               : "(" + inside + ")";
 }
@@ -59,7 +59,7 @@ std::string argument_name(
     const ExportedTree& group,
     std::size_t index,
     std::size_t argument) {
-  if (is_dict(group)) {
+  if (has_keys(group)) {
     return group.keys[index];
   }
   return argument < model.argument_names.size()
@@ -71,8 +71,8 @@ std::string child_name(
     const ExportedTree& tree,
     std::size_t index,
     const std::string& name) {
-  return is_dict(tree) ? format("{}[{}]", name, python_repr(tree.keys[index]))
-                       : format("{}[{}]", name, index);
+  return has_keys(tree) ? format("{}[{}]", name, python_repr(tree.keys[index]))
+                        : format("{}[{}]", name, index);
 }
 
 void add_names(
@@ -99,23 +99,33 @@ class Flattener {
   }
 
   std::vector<const ProgramValue*> run(const ProgramArguments& given) {
-    const auto& children = model_.in_tree.children;
-    const std::size_t groups = children.size();
-    std::size_t positional = 0;
-    std::size_t argument = 0;
+    const auto& groups = model_.in_tree.children;
+    const std::size_t positional = groups.front().children.size();
+    // Keywords have no place: forward may have others before them. A net's only
+    // input needs no name.
+    const bool is_only = positional + groups.back().children.size() == 1;
+    const std::size_t most = is_only ? 1 : positional;
+    check_count(given, most);
     used_.assign(given.kwargs.size(), false);
-    for (std::size_t g = 0; g < groups; ++g) {
-      for (std::size_t i = 0; i < children[g].children.size(); ++i) {
-        const std::string name =
-            argument_name(model_, children[g], i, argument++);
-        const ProgramValue* value = keyword(given, name);
-        if (value == nullptr && positional < given.args.size()) {
-          value = &given.args[positional++];
+    std::size_t argument = 0;
+    for (const ExportedTree& group : groups) {
+      for (std::size_t i = 0; i < group.children.size(); ++i) {
+        const std::string name = argument_name(model_, group, i, argument);
+        const ProgramValue* value =
+            argument < given.args.size() ? &given.args[argument] : nullptr;
+        if (const ProgramValue* named = keyword(given, name)) {
+          if (value != nullptr) {
+            wrong_arguments(
+                format("argument '{}' is given twice", name),
+                "expected " + signature());
+          }
+          value = named;
         }
-        add(children[g].children[i], value, name);
+        add(group.children[i], value, name);
+        ++argument;
       }
     }
-    check_all_used(given, positional);
+    check_all_used(given);
     return std::move(leaves_);
   }
 
@@ -145,7 +155,7 @@ class Flattener {
     }
     const bool fits = !value->container().empty() &&
                       value->items().size() == tree.children.size() &&
-                      is_dict(tree) == !value->keys().empty();
+                      has_keys(tree) == !value->keys().empty();
     if (!fits) {
       wrong_structure(tree, *value, name);
     }
@@ -160,7 +170,7 @@ class Flattener {
       std::size_t index,
       const std::string& name) {
     std::size_t place = index;
-    if (is_dict(tree)) {
+    if (has_keys(tree)) {
       const auto key = std::ranges::find(value.keys(), tree.keys[index]);
       if (key == value.keys().end()) {
         wrong_structure(tree, value, name);
@@ -185,18 +195,31 @@ class Flattener {
     }
   }
 
-  void check_all_used(const ProgramArguments& given, std::size_t positional) {
-    if (positional < given.args.size()) {
+  void check_count(const ProgramArguments& given, std::size_t most) const {
+    const std::size_t keywords = model_.in_tree.children.back().children.size();
+    if (given.args.size() > most) {
       wrong_arguments(
-          format("{} arguments are too many", given.args.size()),
-          "expected " + signature());
+          format("{} arguments by position are too many", given.args.size()),
+          "expected " + signature() +
+              (keywords > 0
+                   ? format(
+                         ", the last {} by name: "
+                         "ProgramArguments{{.args = ..., .kwargs = ...}}",
+                         keywords == 1 ? "one" : std::to_string(keywords))
+                   : ""));
     }
+  }
+
+  void check_all_used(const ProgramArguments& given) {
     const auto left = std::ranges::find(used_, false);
     if (left != used_.end()) {
       const auto& name =
           given.kwargs[static_cast<std::size_t>(left - used_.begin())].first;
+      const auto same =
+          std::ranges::count(given.kwargs, name, &ProgramValue::Item::first);
       wrong_arguments(
-          format("there is no argument '{}'", escape(name)),
+          same > 1 ? format("argument '{}' is given twice", escape(name))
+                   : format("there is no argument '{}'", escape(name)),
           "expected " + signature());
     }
   }
@@ -231,6 +254,19 @@ class Flattener {
   std::vector<const ProgramValue*> leaves_ = {};
 };
 
+// Of the values of a dict, a named tuple, a dataclass.
+const std::vector<std::string>& names_of(
+    const ExportedTree& tree,
+    const ExportedModel& model) {
+  if (tree.type != kNamedTuple) {
+    return has_keys(tree) ? tree.keys : tree.fields;
+  }
+  const auto found = tree.keys.empty()
+                         ? model.named_tuples.end()
+                         : model.named_tuples.find(tree.keys.front());
+  return found == model.named_tuples.end() ? tree.fields : found->second;
+}
+
 ProgramValue build(
     const ExportedTree& tree,
     const ExportedModel& model,
@@ -244,20 +280,18 @@ ProgramValue build(
   for (const ExportedTree& child : tree.children) {
     items.push_back(build(child, model, outputs, next));
   }
-  if (tree.type == kNamedTuple || is_dict(tree)) {
-    const auto fields = tree.type == kNamedTuple && !tree.keys.empty()
-                            ? model.named_tuples.find(tree.keys.front())
-                            : model.named_tuples.end();
-    const auto& names =
-        fields == model.named_tuples.end() ? tree.keys : fields->second;
-    if (names.size() == items.size()) {
-      std::vector<ProgramValue::Item> entries;
-      entries.reserve(items.size());
-      for (std::size_t i = 0; i < items.size(); ++i) {
-        entries.emplace_back(names[i], std::move(items[i]));
-      }
-      return ProgramValue::dict(std::move(entries));
+  const auto& names = names_of(tree, model);
+  const bool is_empty_dict = items.empty() && tree.is_dict();
+  if (is_empty_dict || (!names.empty() && names.size() == items.size())) {
+    std::vector<ProgramValue::Item> entries;
+    entries.reserve(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      entries.emplace_back(names[i], std::move(items[i]));
     }
+    for (const std::string& name : tree.none_fields) {
+      entries.emplace_back(name, ProgramValue());
+    }
+    return ProgramValue::dict(std::move(entries));
   }
   return tree.type == kList ? ProgramValue::list(std::move(items))
                             : ProgramValue::tuple(std::move(items));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -31,35 +32,75 @@ constexpr std::array kSmallImages{
     PixelMoves{.name = "standard", .crop_padding = 4, .horizontal_flip = true},
 };
 
-// Null for words that stand for steps of image files.
-const PixelMoves* moves_of(const std::string& augment, bool is_folder) {
+// The moves that a list of steps stands for: a crop, a flip, or one after the
+// other; nothing for other steps.
+std::optional<PixelMoves> moves_of(const Augment& augment) {
+  PixelMoves moves;
+  auto step = augment.steps.begin();
+  const auto end = augment.steps.end();
+  if (step != end && step->name == "crop") {
+    AugmentStep rest = *step;
+    const auto padding = rest.values.extract("padding");
+    if (rest != AugmentStep{.name = "crop"}) {
+      return std::nullopt;
+    }
+    moves.crop_padding =
+        padding ? static_cast<std::int64_t>(padding.mapped().front())
+                : find_pixel_moves("crop-flip")->crop_padding;
+    ++step;
+  }
+  if (step != end && *step == AugmentStep{.name = "horizontal_flip"}) {
+    moves.horizontal_flip = true;
+    ++step;
+  }
+  return step == end ? std::optional(moves) : std::nullopt;
+}
+
+// Nothing for what stands for steps of image files.
+std::optional<PixelMoves> moves_of(const std::string& augment, bool is_folder) {
   const PixelMoves* const row = find_pixel_moves(augment);
-  if (row != nullptr || is_folder) {
-    return row;
+  if (row != nullptr) {
+    return *row;
+  }
+  if (is_folder) {
+    return std::nullopt;
   }
   const auto* const small =
       std::ranges::find(kSmallImages, augment, &PixelMoves::name);
-  return small == kSmallImages.end() ? nullptr : small;
+  return small != kSmallImages.end() ? std::optional(*small)
+                                     : moves_of(augment_of(augment));
+}
+
+std::string small_image_words() {
+  std::vector<std::string> words;
+  for (const PixelMoves& row : pixel_moves()) {
+    words.emplace_back(row.name);
+  }
+  for (const PixelMoves& row : kSmallImages) {
+    words.emplace_back(row.name);
+  }
+  return join(words, ", ");
 }
 
 TransformOptions transform_of(const TrainConfig& config, bool is_folder) {
-  const PixelMoves* const moves = moves_of(config.augment, is_folder);
-  if (moves == nullptr && !is_folder) {
+  const auto moves = moves_of(config.augment, is_folder);
+  if (!moves && !is_folder) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "train.data",
          .message = format(
-             "--augment {}: only image files have these steps, {} has "
-             "none, light, standard, flip and crop-flip",
+             "--augment {}: only image files have these steps, {} has {} and "
+             "lists of crop and horizontal_flip",
              escape(config.augment),
-             escape(config.data)),
+             escape(config.data),
+             small_image_words()),
          .detail = "E_FLAG_VALUE"});
   }
-  return moves == nullptr ? TransformOptions{.seed = config.seed}
-                          : TransformOptions{
-                                .crop_padding = moves->crop_padding,
-                                .horizontal_flip = moves->horizontal_flip,
-                                .seed = config.seed};
+  return moves ? TransformOptions{
+                     .crop_padding = moves->crop_padding,
+                     .horizontal_flip = moves->horizontal_flip,
+                     .seed = config.seed}
+               : TransformOptions{.seed = config.seed};
 }
 
 // Sides of the pictures of a folder: the same whether the settings leave it to

@@ -13,14 +13,6 @@
 namespace lockstep::train {
 namespace {
 
-std::int64_t parameter_count(const torch::nn::Module& module) {
-  std::int64_t count = 0;
-  for (const at::Tensor& parameter : module.parameters()) {
-    count += parameter.numel();
-  }
-  return count;
-}
-
 // " over 2 ranks", " over 2 devices".
 std::string shared_text(const Setup& setup) {
   const std::size_t devices = setup.devices.size();
@@ -37,7 +29,7 @@ std::string model_line(const StartingRun& run) {
       "batch {}{}; lockstep {}",
       run.config.model,
       with_commas(static_cast<std::uint64_t>(
-          parameter_count(run.setup.model.module()))),
+          count_parameters(run.setup.model.module()))),
       lockstep::to_string(run.setup.devices),
       run.setup.strategy->name(),
       counted(static_cast<std::uint64_t>(at::get_num_threads()), "thread"),

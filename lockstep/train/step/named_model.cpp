@@ -12,7 +12,8 @@
 namespace lockstep::train {
 namespace {
 
-constexpr std::size_t kImageDimensions = 4; // with the batch
+constexpr std::size_t kClassDimensions = 2; // with the batch
+constexpr std::size_t kImageDimensions = 4;
 
 [[noreturn]] void
 refuse_file(const std::string& name, std::string message, std::string hint) {
@@ -28,14 +29,26 @@ refuse_file(const std::string& name, std::string message, std::string hint) {
 ProgramFacts facts_of(const std::string& name) {
   ProgramFacts facts = read_program_facts(name);
   if (facts.inputs.size() != 1 || facts.outputs.size() != 1 ||
-      facts.inputs[0].sizes.empty() || facts.outputs[0].sizes.empty()) {
+      facts.numbers != 0 || facts.inputs[0].sizes.empty()) {
     refuse_file(
         name,
         format(
             "a run needs a net of one tensor that gives one; this one takes {} "
             "and gives {}",
-            facts.inputs.size(),
+            facts.inputs.size() + facts.numbers,
             facts.outputs.size()),
+        "a program of yours trains it: load_program and TrainerOptions::own");
+  }
+  const std::size_t dimensions = facts.outputs[0].sizes.size();
+  if (dimensions != kClassDimensions && dimensions != kImageDimensions) {
+    refuse_file(
+        name,
+        format(
+            "a run needs results of {} dimensions, classes of samples, or {}, "
+            "classes of pixels; this one gives {}",
+            kClassDimensions,
+            kImageDimensions,
+            dimensions),
         "a program of yours trains it: load_program and TrainerOptions::own");
   }
   return facts;
