@@ -70,7 +70,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
   # names a symbol of it, so keep the linker from dropping it.
   if(EXISTS "${LibTorch_ROOT}/lib/libtorch_cuda.so")
     target_link_options(LibTorch::torch_cpu INTERFACE
-      "SHELL:-Wl,--no-as-needed ${LibTorch_ROOT}/lib/libtorch_cuda.so ${LibTorch_ROOT}/lib/libc10_cuda.so -Wl,--as-needed"
+      "SHELL:-Wl,--no-as-needed \"${LibTorch_ROOT}/lib/libtorch_cuda.so\" \"${LibTorch_ROOT}/lib/libc10_cuda.so\" -Wl,--as-needed"
       "-Wl,-rpath-link,${LibTorch_ROOT}/lib"
       "-Wl,--allow-shlib-undefined")
   endif()

@@ -29,6 +29,8 @@ install(TARGETS lockstep_options ${_libraries}
   LIBRARY COMPONENT ckpt ${_namelink}
   ARCHIVE COMPONENT ckpt
   FILE_SET HEADERS COMPONENT ckpt)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT ckpt)
 if(TARGET lockstep)
   install(TARGETS lockstep RUNTIME COMPONENT ckpt)
   include(LockstepShell)
@@ -43,7 +45,10 @@ configure_package_config_file(
 write_basic_package_version_file(
   "${_made}/LockstepConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
-install(FILES "${_made}/LockstepConfig.cmake" "${_made}/LockstepConfigVersion.cmake"
+configure_file("${CMAKE_CURRENT_LIST_DIR}/LockstepCkpt.cmake.in"
+  "${_made}/LockstepCkpt.cmake" @ONLY)
+install(FILES "${_made}/LockstepCkpt.cmake" "${_made}/LockstepConfig.cmake"
+    "${_made}/LockstepConfigVersion.cmake"
   DESTINATION "${_package}" COMPONENT ckpt)
 # Debian's libraries come without CMake files: the package brings the modules.
 foreach(_module IN LISTS LOCKSTEP_CKPT_NEEDS)

@@ -18,8 +18,11 @@ target_include_directories(lockstep_options INTERFACE
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 if(PROJECT_IS_TOP_LEVEL) # a project around this one has its own taste
   target_compile_options(lockstep_options INTERFACE
-    $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>
-    # Errors name the files of the sources, not the folder of this build.
+    $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>)
+endif()
+if(PROJECT_IS_TOP_LEVEL OR SKBUILD) # SKBUILD: the wheel of python/
+  # Errors name the files of the sources, not the folder of this build.
+  target_compile_options(lockstep_options INTERFACE
     $<BUILD_INTERFACE:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -11,9 +11,12 @@ cd "$(dirname "$0")/.."
 folder=${1:-build/deb}
 mkdir -p "$folder/out"
 version=$(sed -n 's/.*kVersion = "\(.*\)";/\1/p' lockstep/base/version.h)
-rm -f "$folder"/out/*lockstep*
-tar -c --exclude-vcs -z -f "$folder/out/lockstep_$version.orig.tar.gz" \
-  --transform "s,^,lockstep-$version/," $(git ls-files | grep -v '^packaging/debian/')
+rm -f "$folder"/out/*lockstep* "$folder"/fresh/out/*.deb
+# Two archives of one commit are equal.
+git ls-files -z ':!packaging/debian' \
+  | tar -c --null -T - --sort=name --mtime="@$(git log -1 --format=%ct)" --owner=0 --group=0 \
+    --numeric-owner --mode=u=rwX,go=rX --transform "flags=r;s,^,lockstep-$version/," \
+  | gzip -n >"$folder/out/lockstep_$version.orig.tar.gz"
 
 scripts/in_debian.sh "$folder" "
 apt-get update -qq

@@ -2,7 +2,8 @@
 # Runs a command as root in a bare Debian that is kept in FOLDER/root:
 #   scripts/in_debian.sh FOLDER COMMAND
 # This repository is /src there, read-only, and FOLDER/out is /out. The first call
-# makes it (debootstrap, 400 MB) with the package sources of this machine.
+# makes it (debootstrap, 400 MB) with the package source of this machine,
+# or with deb.debian.org.
 #
 #   LOCKSTEP_DEBIAN  the release (bookworm)
 set -euo pipefail
@@ -13,8 +14,10 @@ folder=$(realpath "$1")
 root=$folder/root
 
 first_mirror() {
-  cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null \
-    | grep -E '^(deb |URIs:)' | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1
+  local found
+  found=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null \
+    | grep -E '^(deb |URIs:)' | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1) || true
+  echo "${found:-http://deb.debian.org/debian}"
 }
 
 if [ ! -e "$root/.made" ]; then

@@ -90,7 +90,7 @@ EOF
 # The static libraries, as the README installs them.
 try_static() {
   rm -rf "$work/static" "$work/static-consumer"
-  scripts/build.sh core lockstep lockstep_ckpt
+  scripts/build.sh core lockstep lockstep_ckpt lockstep_shell_files
   cmake --install build/core --component ckpt --prefix "$work/static" >/dev/null
   "$work/static/bin/lockstep" ckpt "$pth"
   cmake -G Ninja -S examples/projects/ckpt_only -B "$work/static-consumer" \
@@ -125,25 +125,29 @@ runuser -u someone -- env HOME=/home/someone PATH=/usr/bin:/bin LANG=C.UTF-8 \
   bash /out/command.sh"
 }
 
+# as_user's environment `env` with the wheels, and none of an index by their names.
+env_with_wheels='
+python3 -m venv env
+pip() { env/bin/pip "$@" --quiet --disable-pip-version-check; }
+pip install $LOCKSTEP_PIP_ARGS --find-links /out/wheels numpy \
+  "$(grep "^torch==" /src/scripts/requirements.txt)"
+pip install --no-index --find-links /out/wheels lockstep-torch
+'
+
 # pip installs the wheels where no compiler and no -dev package is.
 try_fresh() {
   local release
   for release in bookworm trixie; do
     echo "packages: the wheels in Debian $release"
-    as_user "$release" "wheels-$release" "python3 python3-venv dataset-fashion-mnist" '
-python3 -m venv env
-env/bin/pip install --quiet --disable-pip-version-check $LOCKSTEP_PIP_ARGS \
-  --find-links /out/wheels lockstep-torch
+    as_user "$release" "wheels-$release" "python3 python3-venv dataset-fashion-mnist" "$env_with_wheels"'
 LOCKSTEP_DEMO=1 /src/scripts/try_torch_wheel.sh env'
   done
 }
 
 # A user builds the demo, and a C++ program with the wheel.
 try_noroot() {
-  as_user bookworm noroot "g++ git make python3 python3-venv ca-certificates" '
-python3 -m venv env
-env/bin/pip install --quiet --disable-pip-version-check $LOCKSTEP_PIP_ARGS \
-  --find-links /out/wheels cmake ninja lockstep-torch
+  as_user bookworm noroot "g++ git make python3 python3-venv ca-certificates" "$env_with_wheels"'
+pip install $LOCKSTEP_PIP_ARGS --find-links /out/wheels cmake ninja
 export PATH=$HOME/env/bin:$PATH
 cmake -G Ninja -S /src/examples/projects/training_loop -B loop \
   -DCMAKE_PREFIX_PATH="$(python -m lockstep.cmake)"
@@ -183,11 +187,13 @@ try_recipes() {
   fi
 }
 
-# The static program alone in an image, and run in it.
+# The static program with its licences in an image, and run in it.
 try_oci() {
   scripts/build.sh core lockstep
   mkdir -p "$work/deb/out"
   cp build/core/bin/lockstep "$work/deb/out/"
+  scripts/gather_licenses.sh "$work/deb/out/licenses"
+  cp LICENSE "$work/deb/out/licenses"
   scripts/in_debian.sh "$work/deb" '
 apt-get install -y -qq --no-install-recommends buildah >/dev/null
 export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot

@@ -46,10 +46,21 @@ tools_of() { # tools_of PYTHON: prints the Python of their environment
   echo "$work/tools-$name/bin/python"
 }
 
+# The texts that go into the wheels, of Debian's packages and of nanobind with its map.
+gather_licenses() { # gather_licenses PYTHON, that of the tools
+  local folder=python/licenses nanobind
+  rm -f $folder/*.txt
+  scripts/gather_licenses.sh $folder
+  nanobind=$("$1" -c 'import nanobind; print(nanobind.__path__[0])')
+  cp "$nanobind"-*.dist-info/licenses/LICENSE $folder/nanobind.txt
+  sed '/\*\//q' "$nanobind/ext/robin_map/include/tsl/robin_map.h" >$folder/robin_map.txt
+}
+
 build_wheel() { # build_wheel PYTHON
   local tools bin
   tools=$(tools_of "$1")
   bin=$(dirname "$tools")
+  gather_licenses "$tools"
   rm -rf "$work/raw"
   CMAKE_BUILD_PARALLEL_LEVEL=${LOCKSTEP_JOBS:-$(nproc)} PATH=$bin:$PATH \
     "$tools" -m pip wheel --quiet --disable-pip-version-check \
@@ -58,13 +69,14 @@ build_wheel() { # build_wheel PYTHON
     || { cat "$work/repair.log"; return 1; }
 }
 
-# The sources of the C++ part travel inside, in cpp.
+# The sources of the C++ part travel inside, in cpp. The tests need testdata, and stay.
 build_sdist() { # build_sdist PYTHON
   local tools stage=$work/sdist
   tools=$(tools_of "$1")
   rm -rf "$stage"
   mkdir -p "$stage/cpp"
-  git ls-files -z --cached --others --exclude-standard python ":!python/src" ":!python/torch" \
+  git ls-files -z --cached --others --exclude-standard python \
+    ":!python/src" ":!python/torch" ":!python/tests" \
     | xargs -0 tar -chf - | tar -xf - -C "$stage" --strip-components=1
   sed -i '/^build-dir/d' "$stage/pyproject.toml"
   git ls-files -z --cached --others --exclude-standard lockstep cli cmake python/src CMakeLists.txt \

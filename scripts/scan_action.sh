@@ -11,6 +11,19 @@ case ${SCAN_FAIL_ON:=unreadable} in
   *) echo "scan: fail-on is '$SCAN_FAIL_ON', expected found, unreadable or never" >&2
      exit 2 ;;
 esac
+# To the end of all lines: read returns 1 there.
+read -r -d '' -a paths <<<"${SCAN_PATHS:-.}" || true
+if [ ${#paths[@]} -eq 0 ]; then
+  echo "scan: paths names no file and no folder" >&2
+  exit 2
+fi
+sarif=${SCAN_SARIF:-lockstep-scan.sarif}
+part=$sarif.part
+if ! : >"$part"; then
+  echo "scan: the file of 'sarif' cannot be written" >&2
+  exit 4
+fi
+trap 'rm -f -- "$part"' EXIT
 
 program=${SCAN_PROGRAM:-}
 if [ -z "$program" ]; then
@@ -20,25 +33,33 @@ if [ -z "$program" ]; then
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
     --no-install-recommends build-essential cmake ninja-build git libcli11-dev \
     libfmt-dev nlohmann-json3-dev libdeflate-dev nettle-dev libpcre2-dev >/dev/null
-  cmake -S "$root" -B "$root/build/scan" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DLOCKSTEP_WITH_TORCH=OFF -DLOCKSTEP_BUILD_TESTS=OFF >/dev/null
-  cmake --build "$root/build/scan" --target lockstep
+  # Prints what is too old itself: CMake, fmt or nlohmann_json.
+  if ! cmake -S "$root" -B "$root/build/scan" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DLOCKSTEP_WITH_TORCH=OFF -DLOCKSTEP_BUILD_TESTS=OFF >/dev/null; then
+    echo "scan: the build needs Debian 12, Ubuntu 24.04 or newer; 'program' names a lockstep that is there" >&2
+    exit 5
+  fi
+  cmake --build "$root/build/scan" --target lockstep || exit 5
   program=$root/build/scan/bin/lockstep
 fi
 
-read -r -a paths <<<"${SCAN_PATHS:-.}"
-sarif=${SCAN_SARIF:-lockstep-scan.sarif}
 # First in words for the log; its status is the status of both.
 status=0
-"$program" ckpt scan "${paths[@]}" || status=$?
-"$program" ckpt scan --sarif "${paths[@]}" >"$sarif" || [ $? -eq $status ]
-{
-  echo "sarif=$sarif"
-  echo "status=$status"
-} >>"$output"
+"$program" ckpt scan -- "${paths[@]}" || status=$?
+echo "status=$status" >>"$output"
 case $status in
-  0) ;;
+  0 | 1 | 3) ;;
+  *) exit $status ;; # nothing was scanned
+esac
+again=0
+"$program" ckpt scan --sarif -- "${paths[@]}" >"$part" || again=$?
+if [ $again -ne $status ] || [ ! -s "$part" ]; then
+  echo "scan: for SARIF the scan ended with status $again, before with $status" >&2
+  exit 4
+fi
+mv -- "$part" "$sarif"
+echo "sarif=$sarif" >>"$output"
+case $status in
   1) [ "$SCAN_FAIL_ON" = never ] || exit 1 ;;
   3) [ "$SCAN_FAIL_ON" != unreadable ] || exit 3 ;;
-  *) exit $status ;;
 esac

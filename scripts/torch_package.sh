@@ -51,7 +51,7 @@ install_tree() { # install_tree TORCH_FOLDER BUILD PREFIX
     -DLOCKSTEP_BUILD_EXAMPLES=OFF -DLOCKSTEP_BUILD_BENCH=OFF -DLOCKSTEP_BUILD_PYTHON=OFF >/dev/null
   cmake --build "$2" --parallel "${LOCKSTEP_JOBS:-$(nproc)}"
   cmake --install "$2" --strip --prefix "$3" >/dev/null
-  rm -r "$3/bin/lockstep" "$3/lib/pkgconfig" "$3"/share/{man,bash-completion,zsh,fish}
+  rm -r "$3/bin/lockstep" "$3/lib/pkgconfig" "$3"/share/{man,doc,bash-completion,zsh,fish}
 }
 
 build_wheel() { # build_wheel TORCH_FOLDER TORCH_VERSION CUDA LABEL
@@ -60,6 +60,9 @@ build_wheel() { # build_wheel TORCH_FOLDER TORCH_VERSION CUDA LABEL
   mkdir -p "$stage"
   cp -r python/torch/{README.md,THIRD_PARTY.md,lockstep_torch} LICENSE "$stage"
   rm -rf "$stage/lockstep_torch/__pycache__"
+  scripts/gather_licenses.sh "$stage/licenses" libcli11-dev libdeflate-dev libfmt-dev \
+    libjpeg62-turbo-dev libpcre2-dev libpng-dev libwebp-dev libyaml-cpp-dev nettle-dev \
+    nlohmann-json3-dev
   sed "s/@VERSION@/$version/g; s/@LABEL@/$4/; s/@TORCH@/$2/g" \
     python/torch/pyproject.toml.in >"$stage/pyproject.toml"
   printf '# Written by scripts/torch_package.sh.\n__version__ = "%s"\nTORCH = "%s"\nCUDA = "%s"\n' \
@@ -76,7 +79,9 @@ try_wheel() { # try_wheel PYTHON WHEEL TORCH_VERSION
   local env=$work/bare
   rm -rf "$env"
   "$1" -m venv "$env"
-  pip_install "$env/bin/python" --find-links "$out" "$2" "torch==$3"
+  pip_install "$env/bin/python" numpy "torch==$3"
+  "$env/bin/python" -m pip install --quiet --disable-pip-version-check --no-index \
+    --find-links "$out" "$2"
   echo "== $(basename "$2")"
   scripts/try_torch_wheel.sh "$env" "$work/tried"
   # Its CMake package, and a program that links the library.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The checkpoint library and the program `lockstep`, without LibTorch:
 
-    conan create packaging/conan
+    conan create packaging/conan -s compiler.cppstd=20
 
 libdeflate, nettle, PCRE2, fmt, nlohmann_json and CLI11 are the system's.
 """
@@ -17,7 +17,7 @@ from conan.tools.files import copy, load
 from conan.tools.system.package_manager import Apt
 
 SOURCES = ("CMakeLists.txt", "LICENSE", "cmake/*", "lockstep/*", "cli/*",
-           "docs/errors.md", "docs/error_details.md")
+           "docs/errors.md", "docs/error_details.md", "scripts/gather_licenses.sh")
 
 
 class LockstepCkpt(ConanFile):
@@ -66,6 +66,11 @@ class LockstepCkpt(ConanFile):
     def package(self):
         copy(self, "LICENSE", self.source_folder,
              os.path.join(self.package_folder, "licenses"))
+        # Debian's texts of what is linked in; other systems keep them elsewhere.
+        if os.path.isdir("/usr/share/common-licenses"):
+            script = os.path.join(self.source_folder, "scripts/gather_licenses.sh")
+            folder = os.path.join(self.package_folder, "licenses/linked")
+            self.run(f'bash "{script}" "{folder}"', ignore_errors=True)
         CMake(self).install()
 
     def package_info(self):

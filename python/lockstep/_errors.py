@@ -2,6 +2,8 @@
 """What goes wrong, as exceptions: one class for each class of errors."""
 from __future__ import annotations
 
+import errno
+import os
 from typing import Any
 
 
@@ -75,17 +77,26 @@ class MissingKeyError(LockstepError, KeyError):
 class FileError(LockstepError, OSError):
     """The system could not read or write (kIo)."""
 
+    _number: int | None = None
+
     def __init__(self, text: str = "", **fields: Any) -> None:
         super().__init__(text, **fields)
         self.filename = self.path or None
+        # As OSError has them: None where the class does not tell.
+        self.errno = self._number
+        self.strerror = None if self._number is None else os.strerror(self._number)
 
 
 class ExistingFileError(FileError, FileExistsError):
     """A path where something is that is not to be replaced (E_EXISTS)."""
 
+    _number = errno.EEXIST
+
 
 class MissingFileError(FileError, FileNotFoundError):
     """A path where nothing is (kNotFound)."""
+
+    _number = errno.ENOENT
 
 
 _CLASSES: dict[str, type[LockstepError]] = {

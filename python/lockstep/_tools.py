@@ -200,7 +200,7 @@ def program() -> str:
                 return str(found.resolve())
     on_path = shutil.which("lockstep")
     if on_path is None:
-        raise LockstepError("the program lockstep is not installed; pip install --force-reinstall lockstep-ckpt")
+        raise LockstepError("the program lockstep is not installed. Hint: install the wheel of lockstep-ckpt again")
     return on_path
 
 

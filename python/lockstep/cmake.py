@@ -17,7 +17,7 @@ def prefix() -> str:
     except ModuleNotFoundError:
         raise ImportError(
             "[cmake.prefix] the package lockstep-torch is not installed. "
-            "Hint: pip install lockstep-torch") from None
+            "Hint: scripts/torch_package.sh makes its wheel (docs/packages.md)") from None
     return str(lockstep_torch.prefix())
 
 

@@ -114,10 +114,7 @@ nb::object StorageBuffers::buffer_of(
 }
 
 nb::object TreeConverter::convert(const ckpt::Value& value) {
-  // Nothing here changes the value: `Child` is what walks of any kind take.
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
-  auto* const root = const_cast<ckpt::Value*>(&value);
-  nb::object whole = enter({.value = root}, false);
+  nb::object whole = enter({.value = &value}, false);
   while (!path_.empty()) {
     Frame& frame = path_.back();
     if (frame.next < frame.count) {

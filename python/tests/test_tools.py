@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scan, verify, digest, convert, and the program in the wheel."""
+import errno
 import json
 import pathlib
 import subprocess
@@ -90,6 +91,7 @@ class Convert(unittest.TestCase):
             lockstep.convert(DATAPARALLEL, out)
         self.assertIsInstance(caught.exception, lockstep.ExistingFileError)
         self.assertEqual(caught.exception.code, "E_EXISTS")
+        self.assertEqual(caught.exception.errno, errno.EEXIST)
         self.assertIn("overwrite=True", caught.exception.hint)
         self.assertEqual(out.read_bytes(), b"mine")
         lockstep.convert(DATAPARALLEL, out, overwrite=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What users do with files and arrays: close, share, replace, pickle, name."""
 import copy
+import errno
 import gc
 import io
 import multiprocessing
@@ -186,6 +187,7 @@ class Sources(unittest.TestCase):
         self.assertIsInstance(error, lockstep.MissingFileError)
         for told in (error, pickle.loads(pickle.dumps(error))):
             self.assertEqual((told.filename, told.path, told.name), (str(path), str(path), "kNotFound"))
+            self.assertEqual((told.errno, told.strerror), (errno.ENOENT, os.strerror(errno.ENOENT)))
         with self.assertRaises(lockstep.LockstepError):
             lockstep.load(self.folder)
 

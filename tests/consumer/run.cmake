@@ -13,6 +13,9 @@ if(MODE STREQUAL "package") # component ckpt alone, on a machine without LibTorc
   expect_no_machine("LibTorch::|/torch/")
   run("${FOLDER}/moved/bin/lockstep" ckpt "${SOURCE}/testdata/valid/tiny.pt")
   expect_shell_files("${FOLDER}/moved/share")
+  if(EXISTS "${FOLDER}/moved/share/man/man1/lockstep-train.1")
+    message(FATAL_ERROR "component ckpt has the manual page of lockstep-train")
+  endif()
   file(GLOB_RECURSE package_file "${FOLDER}/moved/*/lockstep-ckpt.pc")
   run(pkgconf --cflags --libs "${package_file}")
   compile_round_trip(${output})
@@ -20,6 +23,8 @@ if(MODE STREQUAL "package") # component ckpt alone, on a machine without LibTorc
     -DCMAKE_DISABLE_FIND_PACKAGE_LibTorch=ON -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON
     "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${FOLDER}/build/bin")
   expect_sessions(ckpt_only)
+  file(REMOVE_RECURSE "${FOLDER}/build")
+  configure("${SOURCE}/tests/consumer/missing" "-DCMAKE_PREFIX_PATH=${FOLDER}/moved")
 elseif(MODE STREQUAL "shared") # what the shared library shows, and that it is enough
   run(python3 "${SOURCE}/scripts/check_symbols.py" "${SHARED}")
   cmake_path(GET SHARED PARENT_PATH folder)
@@ -27,6 +32,7 @@ elseif(MODE STREQUAL "shared") # what the shared library shows, and that it is e
 elseif(MODE STREQUAL "torch") # all of it
   install_and_move()
   expect_no_machine("${TORCH}")
+  expect_shell_files("${FOLDER}/moved/share" man/man1/lockstep-train.1)
   # LibTorch as `torch.utils.cmake_prefix_path` says it.
   set(ENV{CMAKE_PREFIX_PATH} "${FOLDER}/moved:${TORCH}/share/cmake")
   build("${SOURCE}/examples/projects")

@@ -40,10 +40,10 @@ function(compile_round_trip)
   endif()
 endfunction()
 
-# Completion scripts and manual pages, where shells and man look.
+# Completion scripts and manual pages, where shells and man look: expect_shell_files(SHARE [MORE...])
 function(expect_shell_files share)
   foreach(file IN ITEMS bash-completion/completions/lockstep zsh/site-functions/_lockstep
-      fish/vendor_completions.d/lockstep.fish man/man1/lockstep.1 man/man1/lockstep-train.1)
+      fish/vendor_completions.d/lockstep.fish man/man1/lockstep.1 ${ARGN})
     file(STRINGS "${share}/${file}" first LIMIT_COUNT 1)
     if(NOT first MATCHES "lockstep|LOCKSTEP")
       message(FATAL_ERROR "${share}/${file} begins with '${first}'")

@@ -120,7 +120,7 @@ class Launching(Site):
         self.assertEqual(done.stdout, f"{self.site}/lockstep_torch\n")
         done = subprocess.run(python, env={}, capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("pip install lockstep-torch", done.stderr)
+        self.assertIn("torch_package.sh", done.stderr)
 
 
 @unittest.skipUnless(BIN, "LOCKSTEP_BIN is not set")
