@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -335,11 +336,13 @@ Result<Written> CheckedTarget::save(
     ckpt::SaveOptions options) const {
   options.format = rule_.format;
   options.replace = save_options().replace;
-  options.lock = rule_.lock;
   options.shard_bytes = rule_.shard_bytes;
-  options.byteorder_record = !file.byteorder.empty();
   options.max_expanded_bytes = rule_.limits.max_expanded_bytes;
-  LOCKSTEP_TRY(explained(ckpt::save(target_.path, root, options, fs())));
+  ckpt::WriteOptions all{std::move(options)};
+  all.byteorder_record = !file.byteorder.empty();
+  all.lock = rule_.lock;
+  LOCKSTEP_TRY(
+      explained(ckpt::write_checkpoint(target_.path, root, all, fs())));
   warn_of_numpy_numbers(file, rule_.format);
   LOCKSTEP_ASSIGN(
       const std::uint64_t tensors,
@@ -350,11 +353,13 @@ Result<Written> CheckedTarget::save(
 Result<Written> CheckedTarget::rewrite(
     const ckpt::Checkpoint& file,
     const ckpt::Value& root) const {
-  ckpt::SaveOptions options = save_options();
-  // Its own input by another path or link, too.
-  options.archive_name = is_own_input_ ? file.archive_name : "";
-  LOCKSTEP_TRY(explained(
-      ckpt::rewrite(file, root, target_.path, std::move(options), fs())));
+  const ckpt::RewriteOptions options{
+      .archive_name = is_own_input_ ? file.archive_name : "", // by any path
+      .replace = save_options().replace,
+      .max_expanded_bytes = rule_.limits.max_expanded_bytes,
+      .lock = rule_.lock};
+  LOCKSTEP_TRY(
+      explained(ckpt::rewrite(file, root, target_.path, options, fs())));
   warn_of_numpy_numbers(file, rule_.format);
   LOCKSTEP_ASSIGN(
       const std::uint64_t tensors,
@@ -366,8 +371,7 @@ ckpt::SaveOptions CheckedTarget::save_options() const {
   return {
       .format = rule_.format,
       .replace = target_.force || is_own_input_,
-      .max_expanded_bytes = rule_.limits.max_expanded_bytes,
-      .lock = rule_.lock};
+      .max_expanded_bytes = rule_.limits.max_expanded_bytes};
 }
 
 Result<Written> CheckedTarget::written(std::uint64_t tensors) const {

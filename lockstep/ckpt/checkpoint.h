@@ -244,19 +244,9 @@ struct SaveOptions {
   /// Units: bytes of tensors in one file; more go to further files with an
   /// index (safetensors). 0: one file.
   std::uint64_t shard_bytes = 0;
-  /// Storages that lie in an open zip checkpoint (`LoadOptions::use_mmap` off)
-  /// are copied by the kernel, with the CRC stored there: fast, and damage
-  /// stays visible to those who check, but is not noticed now.
-  bool reuse_checksums = false;
   /// Records to write beside the value (`FormatWriter::keeps_records`: pt).
   /// Names that PyTorch's own records have are refused (E_NAME).
   std::vector<ExtraRecord> extra_records = {};
-  /// Off: no record tells the byte order (pt), so that a file of unknown order
-  /// does not claim one after an edit.
-  bool byteorder_record = true;
-  /// The lock of the target, where the caller holds it (`lock_for_edit`).
-  /// Without it `save` locks a folder that it writes by itself.
-  const PathLock* lock = nullptr;
 };
 
 } // namespace lockstep::ckpt

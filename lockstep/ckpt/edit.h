@@ -348,7 +348,7 @@ Result<std::string> writer_of(
 /// Keeps others from editing the file or folder `path`, also in this process:
 /// for who reads it, changes it and takes its place, from before the first
 /// until after the last. The new file has a lock of its own; a folder, into
-/// which nobody else saves meanwhile, stays (`SaveOptions::lock`). Null if
+/// which nobody else saves meanwhile, stays (`RewriteOptions::lock`). Null if
 /// there is nothing; then reading says what is wrong. Where the file system
 /// knows no locks nobody is kept away, and `PathLock::missing_lock` says so.
 /// Errors: kIo (E_LOCKED, E_PERMISSION).
@@ -356,16 +356,29 @@ Result<std::unique_ptr<PathLock>> lock_for_edit(
     const std::string& path,
     FileSystem& fs = real_fs());
 
-/// Saves `root`, a tree made of `file`, in the format of `file`, whatever the
-/// options say. `output` may be the file itself: a new one takes its place.
-/// Storages of `file` keep their checksums (`SaveOptions::reuse_checksums`),
-/// and its extra records are carried over. Errors: as `save`; kUnsupported
-/// (E_NO_WRITER) for a format that is only read.
+/// How the place of a file is taken; what is not said here, as `SaveOptions`.
+struct RewriteOptions {
+  std::string archive_name = {};
+  bool durable = true;
+  bool replace = true;
+  std::uint64_t max_expanded_bytes = Limits().max_expanded_bytes;
+  /// That of `lock_for_edit` for the output. Without it a folder is locked
+  /// while it is written.
+  const PathLock* lock = nullptr;
+};
+
+/// Saves `root`, a tree made of `file`, in the format of `file`, whose extra
+/// records are carried over. `output` may be the file itself: a new one takes
+/// its place. Storages that lie in an open zip checkpoint
+/// (`LoadOptions::use_mmap` off) are copied by the kernel with the CRC stored
+/// there: damage is not noticed now, and stays visible to those who check.
+/// Errors: as `save`; kUnsupported (E_NO_WRITER) for a format that is only
+/// read.
 Status rewrite(
     const Checkpoint& file,
     const Value& root,
     const std::string& output,
-    SaveOptions options = {},
+    const RewriteOptions& options = {},
     FileSystem& fs = real_fs());
 
 } // namespace lockstep::ckpt

@@ -348,10 +348,9 @@ struct SalvageReport {
 /// dicts whose tensor is lost are gone; elements of lists are None; sound
 /// records that are no part of the value are carried over, but not the code and
 /// the constants of a TorchScript program, and the byte order stays unknown if
-/// it is: `extra_records` and `byteorder_record` of `save_options` do not
-/// count. Errors: kUnsupported (E_WRONG_FORMAT) if no zip begins in the first
-/// 64 KiB; kCorrupt if the pickle is lost, since nothing else names the
-/// tensors; kIo.
+/// it is: `extra_records` of `save_options` do not count. Errors: kUnsupported
+/// (E_WRONG_FORMAT) if no zip begins in the first 64 KiB; kCorrupt if the
+/// pickle is lost, since nothing else names the tensors; kIo.
 Result<SalvageReport> salvage(
     const std::shared_ptr<ByteSource>& source,
     const std::string& out,

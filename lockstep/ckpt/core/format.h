@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/value_changes.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -76,7 +77,7 @@ struct FormatWriter {
       const Checkpoint& file,
       const Value& root,
       const std::string& path,
-      const SaveOptions& options,
+      const WriteOptions& options,
       FileSystem& fs) = nullptr;
   /// The file that stands for several of `SaveOptions::shard_bytes`; null for
   /// a format of one file.
@@ -85,7 +86,7 @@ struct FormatWriter {
   Status (*write)(
       const std::string& path,
       const Value& root,
-      const SaveOptions& options,
+      const WriteOptions& options,
       FileSystem& fs) = nullptr;
 };
 

@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/unread_array.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
@@ -212,6 +213,14 @@ Status save(
     const std::string& path,
     const Value& root,
     const SaveOptions& options,
+    FileSystem& fs) {
+  return write_checkpoint(path, root, {options}, fs);
+}
+
+Status write_checkpoint(
+    const std::string& path,
+    const Value& root,
+    const WriteOptions& options,
     FileSystem& fs) {
   if (const Format* format = format_to_write(options.format)) {
     LOCKSTEP_TRY(in_file(internal::check_arrays_read(root), path));

@@ -197,7 +197,7 @@ Result<std::uint64_t> write_archive(
 Status save_archive(
     const std::string& path,
     Result<std::vector<ArchiveRecord>> records,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs) {
   LOCKSTEP_ASSIGN(const auto all, in_file(std::move(records), path));
   LOCKSTEP_ASSIGN(

@@ -14,6 +14,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/pickle/pickle.h"
 
 namespace lockstep::ckpt::internal {
@@ -60,7 +61,7 @@ Result<std::uint64_t> write_archive(
 Status save_archive(
     const std::string& path,
     Result<std::vector<ArchiveRecord>> records,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 } // namespace lockstep::ckpt::internal

@@ -7,6 +7,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/format.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
@@ -40,7 +41,7 @@ Result<Checkpoint> read_pieces(const ReadInput& input);
 Status write_dcp(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 /// Names of attributes of the dicts whose entries become items; what is in a

@@ -282,7 +282,7 @@ std::uint64_t tensor_bytes(const std::vector<DcpLeaf>& leaves) {
 // holds the folder.
 Result<std::unique_ptr<PathLock>> lock_folder(
     const std::string& path,
-    const SaveOptions& options,
+    const WriteOptions& options,
     internal::NewNames& made,
     FileSystem& fs) {
   if (options.lock != nullptr) {
@@ -312,7 +312,7 @@ Result<std::vector<ValueChange>> dcp_changes(const Value& root) {
 Status write_dcp(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs) {
   LOCKSTEP_ASSIGN(DcpPlan plan, in_file(LeafWalk().run(root), path));
   const std::string metadata = path + "/" + kDcpMetadataFile;

@@ -11,6 +11,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/format.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 
 namespace lockstep::ckpt {
@@ -41,7 +42,7 @@ Status rewrite_exported(
     const Checkpoint& file,
     const Value& root,
     const std::string& path,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 /// Refuses: nothing but a program that was read has a graph.
@@ -49,7 +50,7 @@ Status rewrite_exported(
 Status write_no_program(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 } // namespace lockstep::ckpt

@@ -18,6 +18,7 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/format.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/formats/exported/exported_graph.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
@@ -206,7 +207,7 @@ Status write_exported(
     const std::string& path,
     const ExportedFile& file,
     const std::map<std::string, std::shared_ptr<Storage>>& replaced,
-    SaveOptions options = {},
+    WriteOptions options = {},
     FileSystem& fs = real_fs());
 
 } // namespace lockstep::ckpt

@@ -310,7 +310,7 @@ Status rewrite_exported(
     const Checkpoint& file,
     const Value& root,
     const std::string& path,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs) {
   LOCKSTEP_ASSIGN(
       const auto records,
@@ -321,7 +321,7 @@ Status rewrite_exported(
 Status write_no_program(
     const std::string& path,
     const Value& /*root*/,
-    const SaveOptions& /*options*/,
+    const WriteOptions& /*options*/,
     FileSystem& /*fs*/) {
   Error error = tied_error(
       "a .pt2 file holds a graph, which is in no other file",

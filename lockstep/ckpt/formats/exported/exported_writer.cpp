@@ -58,7 +58,7 @@ Status write_exported(
     const std::string& path,
     const ExportedFile& file,
     const Replaced& replaced,
-    SaveOptions options,
+    WriteOptions options,
     FileSystem& fs) {
   LOCKSTEP_TRY(check_replaced(file, replaced));
   std::vector<internal::ArchiveRecord> records;

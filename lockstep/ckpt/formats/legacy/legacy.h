@@ -14,6 +14,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/format.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
@@ -45,7 +46,7 @@ Result<Checkpoint> read_legacy(const ReadInput& input);
 Status write_legacy(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 } // namespace lockstep::ckpt

@@ -138,7 +138,7 @@ Status write_stream(
 Status write_legacy(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs) {
   return in_file(write_stream(path, root, options, fs), path);
 }

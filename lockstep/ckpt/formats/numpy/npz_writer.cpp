@@ -135,7 +135,7 @@ std::string npy_header_text(
 Status write_npz(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs) {
   LOCKSTEP_ASSIGN(const auto arrays, in_file(plan_arrays(root, options), path));
   return write_file_atomically(

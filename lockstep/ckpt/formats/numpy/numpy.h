@@ -7,6 +7,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/format.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
@@ -35,7 +36,7 @@ std::string npy_header_text(
 Status write_npz(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 } // namespace lockstep::ckpt

@@ -13,7 +13,7 @@ namespace {
 
 Result<std::vector<internal::ArchiveRecord>> records_of(
     const Value& root,
-    const SaveOptions& options) {
+    const WriteOptions& options) {
   LOCKSTEP_ASSIGN(
       PickledTree tree,
       write_pickle(
@@ -31,7 +31,7 @@ Result<std::vector<internal::ArchiveRecord>> records_of(
 Status write_pt(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs) {
   LOCKSTEP_TRY(internal::check_extra_records(options.extra_records));
   return internal::save_archive(path, records_of(root, options), options, fs);

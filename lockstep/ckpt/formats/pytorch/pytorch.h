@@ -10,6 +10,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/format.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
@@ -39,7 +40,7 @@ std::string foreign_bytes_hint(
 Status write_pt(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 } // namespace lockstep::ckpt

@@ -14,6 +14,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/format.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/formats/safetensors/folder_facts.h"
 #include "lockstep/ckpt/value.h"
 
@@ -74,7 +75,7 @@ warn_of_shard(const std::string& path, FileSystem& fs, FolderFacts& facts);
 Status write_safetensors(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 /// "dir/model.safetensors" -> "dir/model.safetensors.index.json".

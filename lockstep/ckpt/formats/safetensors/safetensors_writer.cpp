@@ -172,7 +172,7 @@ Status write_safetensors_file(
 Status write_safetensors(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs) {
   LOCKSTEP_ASSIGN(
       auto plan,

@@ -92,7 +92,7 @@ Result<std::vector<internal::ArchiveRecord>> script_records(const Value& root) {
 Status write_libtorch(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs) {
   return internal::save_archive(path, script_records(root), options, fs);
 }

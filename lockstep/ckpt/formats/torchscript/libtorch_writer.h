@@ -9,6 +9,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/core/value_changes.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -21,7 +22,7 @@ namespace lockstep::ckpt {
 Status write_libtorch(
     const std::string& path,
     const Value& root,
-    const SaveOptions& options,
+    const WriteOptions& options,
     FileSystem& fs);
 
 /// Tuples for which LibTorch has no type, and the like.

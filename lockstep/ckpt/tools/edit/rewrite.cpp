@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/load.h"
@@ -107,16 +108,22 @@ Status rewrite(
     const Checkpoint& file,
     const Value& root,
     const std::string& output,
-    SaveOptions options,
+    const RewriteOptions& options,
     FileSystem& fs) {
-  LOCKSTEP_ASSIGN(options.format, writer_of(file));
-  options.reuse_checksums = true;
-  options.extra_records = file.extra_records;
-  options.byteorder_record = !file.byteorder.empty();
+  WriteOptions written;
+  LOCKSTEP_ASSIGN(written.format, writer_of(file));
+  written.archive_name = options.archive_name;
+  written.durable = options.durable;
+  written.replace = options.replace;
+  written.max_expanded_bytes = options.max_expanded_bytes;
+  written.extra_records = file.extra_records;
+  written.reuse_checksums = true;
+  written.byteorder_record = !file.byteorder.empty();
+  written.lock = options.lock;
   const FormatWriter& writer = format_of(file).writer;
   return writer.rewrite != nullptr
-             ? writer.rewrite(file, root, output, options, fs)
-             : save(output, root, options, fs);
+             ? writer.rewrite(file, root, output, written, fs)
+             : write_checkpoint(output, root, written, fs);
 }
 
 } // namespace lockstep::ckpt

@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/core/budget.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/pickle/pickle.h"
@@ -310,7 +311,7 @@ Result<SalvageReport> salvage(
   LOCKSTEP_ASSIGN(
       auto found,
       find_tensors(opened.file.root, losses, checked.limits));
-  SaveOptions saved = save_options;
+  WriteOptions saved{save_options};
   saved.extra_records =
       sound_records(opened.file.extra_records, report.lost_records);
   std::ranges::copy(front.lost, std::back_inserter(report.lost_records));
@@ -330,8 +331,11 @@ Result<SalvageReport> salvage(
   }
   count_tensors(found, report);
   if (!out.empty()) {
-    LOCKSTEP_TRY(
-        save(out, report.is_flat ? flat : opened.file.root, saved, fs));
+    LOCKSTEP_TRY(write_checkpoint(
+        out,
+        report.is_flat ? flat : opened.file.root,
+        saved,
+        fs));
   }
   return report;
 }

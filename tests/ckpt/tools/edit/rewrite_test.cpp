@@ -9,6 +9,7 @@
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -100,7 +101,9 @@ TEST_P(Rewrites, MakeASoundFileWithTheNewNames) {
 
 TEST(Rewrite, AnUnknownByteOrderStaysUnknown) {
   MemoryFs fs;
-  ASSERT_TRUE(save(kPath, wrapped(2), {.byteorder_record = false}, fs));
+  WriteOptions options;
+  options.byteorder_record = false;
+  ASSERT_TRUE(write_checkpoint(kPath, wrapped(2), options, fs));
   ASSERT_TRUE(strip(fs));
   EXPECT_EQ((*load(kPath, {}, fs)).byteorder, "");
   const auto big = load(kPath, {.byteorder = std::endian::big}, fs);

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
@@ -144,11 +145,13 @@ TEST_F(Salvage, KeepsSoundRecordsBesideTheValue) {
         .name = name,
         .content = storage_of(text, DType::kUInt8)};
   };
-  ASSERT_TRUE(save(
+  WriteOptions options;
+  options.extra_records = {note("notes/good", "sound"), note("bad", "damaged")};
+  options.byteorder_record = false;
+  ASSERT_TRUE(write_checkpoint(
       "in.pt",
       Value::dict({{"w", floats({1})}}),
-      {.extra_records = {note("notes/good", "sound"), note("bad", "damaged")},
-       .byteorder_record = false},
+      options,
       disk_));
   std::string bytes = *read_text(disk_, "in.pt");
   bytes[bytes.find("damaged")] ^= 1;
