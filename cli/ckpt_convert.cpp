@@ -114,8 +114,8 @@ std::vector<std::string> warnings_of(
   }
   if (written.tensors == 0) {
     warnings.emplace_back(
-        "there is no tensor in it; 'lockstep ckpt show FILE' prints what is "
-        "there");
+        "there is no tensor with bytes in it; 'lockstep ckpt show FILE' prints "
+        "what is there");
   }
   return warnings;
 }

@@ -238,13 +238,13 @@ TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
     EXPECT_EQ(run(format("convert epoch.pt {}", out)), 1) << text("err.txt");
     EXPECT_THAT(
         text("out.txt"),
-        testing::StartsWith("warning: there is no tensor in it"));
+        testing::StartsWith("warning: there is no tensor with bytes in it"));
     EXPECT_TRUE(ckpt::load(path(out)));
   }
   ASSERT_EQ(run("convert epoch.pt json.pt --json"), 1) << text("err.txt");
   EXPECT_THAT(
       text("out.txt"),
-      HasSubstr(R"("warnings":["there is no tensor in it)"));
+      HasSubstr(R"("warnings":["there is no tensor with bytes in it)"));
   EXPECT_EQ(run("convert epoch.pt e.npz"), 3); // NumPy would not open it
   EXPECT_THAT(text("err.txt"), HasSubstr("E_NOT_TENSOR"));
   EXPECT_FALSE(std::filesystem::exists(path("e.npz")));

@@ -299,7 +299,7 @@ class Builder {
   }
 
   Status append(std::size_t object, ScriptAttribute attribute) {
-    if (!is_script_name(attribute.name)) {
+    if (!can_be_attribute(attribute.name)) {
       return refuse(
           "E_NOT_SCRIPT",
           format("'{}' cannot name an attribute", escape(attribute.name)));

@@ -108,7 +108,7 @@ bool is_script_identifier(std::string_view name) {
          std::ranges::find(kKeywords, name) == kKeywords.end();
 }
 
-bool is_script_name(std::string_view name) {
+bool can_be_attribute(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
     return c >= ' ' && c <= '~' && c != '"' && c != '\'' && c != '\\';
   });

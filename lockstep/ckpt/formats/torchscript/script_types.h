@@ -19,6 +19,6 @@ bool is_script_identifier(std::string_view name);
 
 /// True if an attribute can have the name at all: printable ASCII without
 /// quotes and backslashes.
-bool is_script_name(std::string_view name);
+bool can_be_attribute(std::string_view name);
 
 } // namespace lockstep::ckpt::internal
