@@ -331,7 +331,8 @@ struct SalvageReport {
   std::vector<LostPart> lost = {};
   /// Records beside the value that are not in the new file, likewise.
   std::vector<LostPart> lost_records = {};
-  /// What is odd about the byte order that the file claims (W_BYTEORDER).
+  /// What is odd about the byte order that the file claims (W_BYTEORDER), and
+  /// names in the flat file that two tensors had (W_SAME_NAME).
   std::vector<Warning> warnings = {};
   /// Units: bytes in front of the archive, which are left out.
   std::uint64_t foreign_bytes = 0;

@@ -297,7 +297,12 @@ Result<Edited> rename_by_position(
   for (const PositionPair& pair : match.pairs) {
     const std::string& from = file[pair.from].name;
     const std::string& to = model[pair.to].name;
-    names.emplace(from, to);
+    if (!names.emplace(from, to).second) {
+      return mismatch(
+          "E_AMBIGUOUS",
+          format("two entries of the file are called '{}'", escape(from)),
+          "drop or rename one of them first"); // 0 and '0'
+    }
     parents.emplace(parent_of(from), parent_of(to));
   }
   const auto look_up = [](const auto& map, const std::string& name) {
@@ -309,8 +314,9 @@ Result<Edited> rename_by_position(
       Dict renamed,
       internal::rekey(
           *place.value.as_dict(),
-          [&](const std::string& key) { return look_up(names, key); },
-          report));
+          [&](const std::string& name) { return look_up(names, name); },
+          report,
+          internal::OtherKeys::kFollow));
   internal::map_metadata(renamed, [&](const std::string& path) {
     return look_up(parents, path);
   });

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -27,41 +28,47 @@ Error collision(
 
 } // namespace
 
-Result<Dict> rekey(const Dict& weights, const KeyMap& map, KeyReport& report) {
+Result<Dict> rekey(
+    const Dict& weights,
+    const KeyMap& map,
+    KeyReport& report,
+    OtherKeys others) {
   Dict result{.kind = weights.kind, .attributes = weights.attributes};
   result.items.reserve(weights.items.size());
-  // Views of the old keys, which outlive this.
-  std::map<std::string, std::string_view> owners;
+  std::map<std::string, const Value*> owners; // by the new name
   for (const auto& [key, value] : weights.items) {
-    const std::string* text = key.as_string();
-    if (text == nullptr) {
+    const bool is_text = key.as_string() != nullptr;
+    const std::string name = key_text(key);
+    auto renamed = is_text || others == OtherKeys::kFollow
+                       ? map(name)
+                       : std::optional(name);
+    if (!renamed) {
+      report.changes.push_back({.from = name});
+      continue;
+    }
+    if (!is_text && *renamed == name) { // not the key '0', but 0
       ++report.kept;
       result.items.emplace_back(key, value);
       continue;
     }
-    auto renamed = map(*text);
-    if (!renamed) {
-      report.changes.push_back({.from = *text});
-      continue;
-    }
-    if (renamed->empty() && !text->empty()) {
+    if (renamed->empty() && !name.empty()) {
       return Error{
           .code = ErrorCode::kInvalidArgument,
           .op = "ckpt.edit",
-          .message = format("nothing would be left of '{}'", escape(*text)),
+          .message = format("nothing would be left of '{}'", escape(name)),
           .hint = "leave a part of the name",
           .detail = "E_KEY_EMPTY"};
     }
-    const auto [owner, is_new] = owners.emplace(*renamed, *text);
+    const auto [owner, is_new] = owners.emplace(*renamed, &key);
     if (!is_new) {
-      return collision(*renamed, std::string(owner->second), *text);
+      return collision(*renamed, key_text(*owner->second), name);
     }
-    if (*renamed == *text) {
+    if (*renamed == name) {
       ++report.kept;
       result.items.emplace_back(key, value);
       continue;
     }
-    report.changes.push_back({.from = *text, .to = *renamed});
+    report.changes.push_back({.from = name, .to = *renamed});
     result.items.emplace_back(*std::move(renamed), value);
   }
   return result;

@@ -12,13 +12,21 @@
 
 namespace lockstep::ckpt::internal {
 
-/// The new key; nothing if the entry goes.
+/// The new key of the entry of a name (`key_text`); nothing if it goes.
 using KeyMap =
-    std::function<std::optional<std::string>(const std::string& key)>;
+    std::function<std::optional<std::string>(const std::string& name)>;
+
+/// Keys that are not text, such as 0: they are as they are, or do what the map
+/// says of their names as well.
+enum class OtherKeys { kStay, kFollow };
 
 /// A copy of `weights` with other keys; attributes are copied as they are.
-/// Keys that are not text stay. Notes what happened in `report`.
+/// Notes what happened in `report`.
 /// Errors: kInvalidArgument (E_KEY_COLLISION, E_KEY_EMPTY).
-Result<Dict> rekey(const Dict& weights, const KeyMap& map, KeyReport& report);
+Result<Dict> rekey(
+    const Dict& weights,
+    const KeyMap& map,
+    KeyReport& report,
+    OtherKeys others = OtherKeys::kStay);
 
 } // namespace lockstep::ckpt::internal

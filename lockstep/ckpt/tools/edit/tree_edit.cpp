@@ -161,7 +161,8 @@ filter(const Dict& weights, NameSet& names, bool keep, KeyReport& report) {
           [&](const std::string& key) {
             return names.meets(key) == keep ? std::optional(key) : std::nullopt;
           },
-          report));
+          report,
+          internal::OtherKeys::kFollow));
   LOCKSTEP_TRY(names.check_all_met());
   const LivePaths before(weights);
   const LivePaths after(result);

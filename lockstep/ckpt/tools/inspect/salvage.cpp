@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -249,13 +250,31 @@ find_tensors(const Value& root, const Losses& losses, const Limits& limits) {
   return found;
 }
 
-// Sound tensors under their dotted names.
-Value flat_copy(const std::vector<FoundTensor>& found) {
+// Sound tensors under their dotted names. Keys may look alike, 'a.b' and 'b' in
+// 'a' for example: the second of two gets a number, which `warnings` tell.
+Value flat_copy(
+    const std::vector<FoundTensor>& found,
+    std::vector<Warning>& warnings) {
   Dict dict{.kind = Dict::Kind::kOrderedDict};
+  std::set<std::string> taken;
+  std::map<std::string, int> times;
   for (const FoundTensor& entry : found) {
-    if (entry.reason.empty()) {
-      dict.items.emplace_back(entry.name, *entry.tensor);
+    if (!entry.reason.empty()) {
+      continue;
     }
+    std::string name = entry.name;
+    while (!taken.insert(name).second) {
+      name = format("{} ({})", entry.name, ++times[entry.name] + 1);
+    }
+    if (name != entry.name) {
+      warnings.push_back(
+          {.name = "W_SAME_NAME",
+           .text = format(
+               "two tensors are named '{}'; the second is '{}' now",
+               escape(entry.name),
+               escape(name))});
+    }
+    dict.items.emplace_back(std::move(name), *entry.tensor);
   }
   return dict;
 }
@@ -322,11 +341,14 @@ Result<SalvageReport> salvage(
       [](const Warning& warning) { return warning.name == "W_BYTEORDER"; });
   saved.byteorder_record = !opened.file.byteorder.empty();
   // The flat copy is made first: pruning changes the tree.
-  const Value flat = flat_copy(found);
+  std::vector<Warning> flat_warnings;
+  const Value flat = flat_copy(found, flat_warnings);
   losses.take_out(opened.file.root);
   const auto pickle = write_pickle(opened.file.root);
   report.is_flat = !pickle && pickle.error().code == ErrorCode::kUnsupported;
-  if (!report.is_flat) {
+  if (report.is_flat) {
+    std::ranges::move(flat_warnings, std::back_inserter(report.warnings));
+  } else {
     note_left_behind(opened.file.root, found);
   }
   count_tensors(found, report);

@@ -114,5 +114,27 @@ TEST(RenameByPosition, GivesTheModelsNamesAndMetadata) {
   EXPECT_EQ(metadata.as_dict()->items.size(), 2U);
 }
 
+TEST(RenameByPosition, RenamesKeysThatAreNoText) {
+  const Value two = tensor_of<float>(DType::kFloat32, {1, 2}, {2});
+  const Value one = tensor_of<float>(DType::kFloat32, {1}, {1});
+  const Shapes model{{"weight", {2}}, {"bias", {1}}};
+  const Value root = Value::dict({{0, two}, {1, one}});
+  const auto match = match_by_position(shapes_of(root).value(), model);
+  ASSERT_TRUE(match);
+  const auto edited = rename_by_position(root, model, *match);
+  ASSERT_TRUE(edited) << to_string(edited.error());
+  EXPECT_NE(edited->root.find("weight"), nullptr);
+  EXPECT_NE(edited->root.find("bias"), nullptr);
+  EXPECT_EQ(edited->root.as_dict()->items.size(), 2U);
+
+  const Value alike = Value::dict({{0, two}, {"0", one}});
+  const auto unclear = rename_by_position(
+      alike,
+      model,
+      match_by_position(shapes_of(alike).value(), model).value());
+  ASSERT_FALSE(unclear);
+  EXPECT_EQ(unclear.error().detail, "E_AMBIGUOUS");
+}
+
 } // namespace
 } // namespace lockstep::ckpt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What is rescued from cut and damaged files is right; what is not is named.
+#include <algorithm>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 #include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/write_options.h"
+#include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
@@ -333,6 +335,34 @@ TEST_F(Salvage, OfAWholeModelIsADictOfNames) {
   ASSERT_TRUE(report) << to_string(report.error());
   EXPECT_TRUE(report->is_flat);
   EXPECT_EQ(missing_from_copy("testdata/valid/whole_model.pt"), 0U);
+}
+
+// With a class that is not written, and keys that look alike.
+TEST_F(Salvage, AFlatCopyKeepsTensorsOfOneName) {
+  const Value root = Value::dict(
+      {{"a.b", floats({1})},
+       {"a", Value::dict({{"b", floats({2})}})},
+       {"unknown", Value::ordered_dict({})}});
+  auto records = internal::pt_records(write_pickle(root).value());
+  const std::string known = "collections\n";
+  std::string& pickle =
+      std::ranges::find(records, "data.pkl", &internal::ArchiveRecord::name)
+          ->text;
+  pickle.replace(pickle.find(known), known.size(), "collectionz\n");
+  ASSERT_TRUE(internal::save_archive("in.pt", std::move(records), {}, disk_));
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_TRUE(report->is_flat);
+  EXPECT_EQ(report->rescued, 2U);
+  ASSERT_EQ(report->warnings.size(), 1U);
+  EXPECT_EQ(
+      to_string(report->warnings[0]),
+      "W_SAME_NAME: two tensors are named 'a.b'; the second is 'a.b (2)' now");
+  const auto copy = load("out.pt", {}, disk_).value();
+  EXPECT_EQ(*copy.root.find("a.b")->as_tensor()->span<float>().data(), 1.0F);
+  EXPECT_EQ(
+      *copy.root.find("a.b (2)")->as_tensor()->span<float>().data(),
+      2.0F);
 }
 
 TEST_F(Salvage, RefusesOtherFormatsAndALostPickle) {
