@@ -2,12 +2,14 @@
 //
 // `lockstep ckpt average A B C -o OUT`: the mean of the weights of several
 // files.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/convert_choice.h"
 #include "cli/edit_command.h"
 #include "cli/file_warnings.h"
 #include "cli/input.h"
@@ -16,6 +18,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
 namespace {
@@ -49,14 +52,18 @@ void print_averaged(
     const AverageArgs& args,
     const Common& common,
     const ckpt::Averaged& mean,
+    const Chosen& chosen,
     const Written& written) {
   if (common.json) {
     Json json = Json::object();
     json.set("files", args.files.size())
         .set("averaged", mean.averaged)
-        .set("kept", Json::array(mean.kept));
+        .set("kept", Json::array(mean.kept))
+        .set("left_out", Json::array(left_out_names(chosen)));
     set_written(json, written);
-    print_result("lockstep.ckpt.average/1", std::move(json));
+    print_result(
+        "lockstep.ckpt.average/1",
+        with_warnings(std::move(json), chosen.warnings));
     return;
   }
   std::string text = format(
@@ -69,7 +76,24 @@ void print_averaged(
         "no entry: {}\n",
         some_names(mean.kept));
   }
-  print(text + wrote_text(written));
+  print_warnings(chosen.warnings);
+  print(text + left_out_text(chosen, written.format) + wrote_text(written));
+}
+
+// Nothing for the program itself, all of which is kept.
+Result<Chosen>
+choose_mean(ckpt::Averaged& mean, bool is_program, std::string_view to) {
+  if (is_program) {
+    return Chosen{.root = mean.root};
+  }
+  LOCKSTEP_ASSIGN(Chosen chosen, choose_all(mean.weights, to));
+  if (ckpt::format_to_write(to)->writer.is_tensors_only) {
+    LOCKSTEP_ASSIGN(const auto apart, ckpt::unnamed_tensors(mean.weights));
+    std::erase_if(mean.kept, [&apart](const std::string& name) {
+      return std::ranges::find(apart, name) != apart.end();
+    });
+  }
+  return chosen;
 }
 
 Result<int> run_average(const AverageArgs& args, const Common& common) {
@@ -82,15 +106,18 @@ Result<int> run_average(const AverageArgs& args, const Common& common) {
     roots.push_back({.name = input.name(), .root = last.root});
   }
   LOCKSTEP_ASSIGN(const auto target, check_target(args, last, common));
-  LOCKSTEP_ASSIGN(const auto mean, ckpt::average(roots, args.key));
+  LOCKSTEP_ASSIGN(auto mean, ckpt::average(roots, args.key));
   const bool is_program =
       target.format() == ckpt::format_of(last).writer.name &&
       last.program != nullptr;
   LOCKSTEP_ASSIGN(
+      const Chosen chosen,
+      choose_mean(mean, is_program, target.format()));
+  LOCKSTEP_ASSIGN(
       const Written written,
       is_program ? target.rewrite(last, mean.root)
                  : target.save(last, mean.weights));
-  print_averaged(args, common, mean, written);
+  print_averaged(args, common, mean, chosen, written);
   return 0;
 }
 

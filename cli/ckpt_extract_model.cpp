@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/convert_choice.h"
 #include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -42,6 +43,7 @@ Json unread_row(const ckpt::UnreadModule& child) {
 Json extract_model_json(
     const ExtractModelArgs& args,
     const ckpt::ExtractedModel& model,
+    const Chosen& chosen,
     const Written& written) {
   Json json = Json::object();
   json.set("key", model.key)
@@ -54,6 +56,7 @@ Json extract_model_json(
       .set("parameters", model.parameters)
       .set("buffers", model.buffers)
       .set("left_out", model.left_out.size())
+      .set("without_place", Json::array(left_out_names(chosen)))
       .set("unread", Json::array(model.unread, unread_row));
   set_written(json, written);
   return json;
@@ -75,6 +78,7 @@ std::string lost_modules_text(const ckpt::ExtractedModel& model) {
 std::string result_text(
     const ExtractModelArgs& args,
     const ckpt::ExtractedModel& model,
+    const Chosen& chosen,
     const Written& written) {
   std::string text = format("{:<8} {}\n", "model", ckpt::to_text(model.facts));
   if (model.facts.is_uncalled) {
@@ -103,7 +107,7 @@ std::string result_text(
              "holds",
              counted(model.parameters, "parameter"),
              counted(model.buffers, "buffer")) +
-         wrote_text(written);
+         left_out_text(chosen, written.format) + wrote_text(written);
 }
 
 Result<int> run_extract_model(
@@ -130,13 +134,17 @@ Result<int> run_extract_model(
   if (!args.map_location.empty()) {
     map_location(file, args.map_location);
   }
+  LOCKSTEP_ASSIGN(const Chosen chosen, choose_all(model.state_dict, to));
   LOCKSTEP_ASSIGN(const Written written, target.save(file, model.state_dict));
   if (common.json) {
     print_result(
         "lockstep.ckpt.extract-model/1",
-        extract_model_json(args, model, written));
+        with_warnings(
+            extract_model_json(args, model, chosen, written),
+            chosen.warnings));
   } else {
-    print(result_text(args, model, written));
+    print_warnings(chosen.warnings);
+    print(result_text(args, model, chosen, written));
   }
   const bool is_whole =
       model.unread.empty() && model.parameters + model.buffers != 0;

@@ -76,7 +76,7 @@ std::string stats_text(
       tensor.offset,
       escape(tensor.storage->location, 20),
       tensor.is_contiguous() ? "" : ", strided",
-      tensor.is_conj || tensor.is_neg ? ", lazy conj or neg not applied" : "");
+      tensor.is_conj || tensor.is_neg ? ", a conj or neg view" : "");
   text += format(
       "min        {}\nmax        {}\nmean       {}\nNaN        {}\n"
       "Inf        {}\n",

@@ -126,6 +126,24 @@ std::vector<std::string> names_beside(
   return names;
 }
 
+// What of the chosen values `writer` has no place for. `front`: their name in
+// `root`, with a dot.
+Status note_losses(
+    Chosen& chosen,
+    const ckpt::Value& root,
+    const std::string& front,
+    const ckpt::FormatWriter& writer) {
+  LOCKSTEP_ASSIGN(
+      chosen.attributes,
+      attributes_without_place(root, chosen.root, front, writer));
+  LOCKSTEP_TRY(note_changes(chosen, front, writer));
+  const auto others =
+      std::ranges::stable_partition(chosen.attributes, is_versions);
+  chosen.versions.assign(chosen.attributes.begin(), others.begin());
+  chosen.attributes.erase(chosen.attributes.begin(), others.begin());
+  return {};
+}
+
 } // namespace
 
 Result<Chosen>
@@ -153,14 +171,14 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
     LOCKSTEP_TRY(choose_of_program(chosen, file, writer, all));
   }
   chosen.records = records_without_place(file.extra_records, writer);
-  LOCKSTEP_ASSIGN(
-      chosen.attributes,
-      attributes_without_place(root, chosen.root, front, writer));
-  LOCKSTEP_TRY(note_changes(chosen, front, writer));
-  const auto others =
-      std::ranges::stable_partition(chosen.attributes, is_versions);
-  chosen.versions.assign(chosen.attributes.begin(), others.begin());
-  chosen.attributes.erase(chosen.attributes.begin(), others.begin());
+  LOCKSTEP_TRY(note_losses(chosen, root, front, writer));
+  return chosen;
+}
+
+Result<Chosen> choose_all(const ckpt::Value& root, std::string_view to) {
+  Chosen chosen{.root = root};
+  LOCKSTEP_TRY(
+      note_losses(chosen, root, "", ckpt::format_to_write(to)->writer));
   return chosen;
 }
 

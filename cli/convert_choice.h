@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What `lockstep ckpt convert` writes of a file, and what it leaves out because
-// the format has no place for it.
+// What `lockstep ckpt convert` writes of a file, and what commands leave out
+// because the format has no place for it.
 //   LOCKSTEP_ASSIGN(const Chosen chosen, choose_values(file, "npz", false));
 #pragma once
 
@@ -35,6 +35,10 @@ struct Chosen {
 /// weights alone unless `all` is set. Errors: those of the writer.
 Result<Chosen>
 choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all);
+
+/// All of `root`, and what the writer `to` has no place for.
+/// Errors: those of the writer.
+Result<Chosen> choose_all(const ckpt::Value& root, std::string_view to);
 
 /// Names of all that is left out.
 std::vector<std::string> left_out_names(const Chosen& chosen);

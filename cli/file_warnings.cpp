@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::cli {
 namespace {
@@ -38,6 +39,22 @@ void warn_of_left_out(const ckpt::Checkpoint& file) {
     if (std::ranges::find(kLeftOut, warning.name) != kLeftOut.end()) {
       print_warning(to_string(warning));
     }
+  }
+}
+
+void warn_of_new_format(const ckpt::Checkpoint& file, std::string_view to) {
+  const bool has_numbers = // read as Python's (call_numpy_scalar)
+      std::ranges::any_of(file.globals, [](const ckpt::GlobalUse& use) {
+        return use.name.starts_with("numpy.") &&
+               use.name.ends_with(".multiarray.scalar");
+      });
+  if (has_numbers && !ckpt::format_to_write(to)->writer.is_tensors_only) {
+    print_warning("NumPy's numbers of the file are written as Python's");
+  }
+  if (file.program != nullptr && ckpt::format_of(file).writer.name != to) {
+    print_warning(
+        "the program's graph and sample inputs are not written; only its "
+        "weights are");
   }
 }
 

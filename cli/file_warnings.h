@@ -24,6 +24,10 @@ std::vector<std::string> warning_lines(
 /// (W_INDEX_UNUSED): a file that is made of it lacks them, too.
 void warn_of_left_out(const ckpt::Checkpoint& file);
 
+/// Writes to standard error what becomes of `file` in the format `to`: NumPy's
+/// numbers are Python's, and a program is its weights alone.
+void warn_of_new_format(const ckpt::Checkpoint& file, std::string_view to);
+
 /// Writes them to standard error, a line each.
 void print_warnings(std::span<const std::string> warnings);
 

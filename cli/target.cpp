@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/dry_run_fs.h"
+#include "cli/file_warnings.h"
 #include "cli/output.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
@@ -176,20 +177,6 @@ Result<std::uint64_t> tensor_count(
   return count;
 }
 
-// Read as Python's (call_numpy_scalar).
-void warn_of_numpy_numbers(
-    const ckpt::Checkpoint& file,
-    std::string_view format) {
-  const bool has_numbers =
-      std::ranges::any_of(file.globals, [](const ckpt::GlobalUse& use) {
-        return use.name.starts_with("numpy.") &&
-               use.name.ends_with(".multiarray.scalar");
-      });
-  if (has_numbers && !ckpt::format_to_write(format)->writer.is_tensors_only) {
-    print_warning("NumPy's numbers of the file are written as Python's");
-  }
-}
-
 // Nobody is kept away from it then.
 Result<std::unique_ptr<PathLock>> with_warning(
     Result<std::unique_ptr<PathLock>> lock,
@@ -343,7 +330,7 @@ Result<Written> CheckedTarget::save(
   all.lock = rule_.lock;
   LOCKSTEP_TRY(
       explained(ckpt::write_checkpoint(target_.path, root, all, fs())));
-  warn_of_numpy_numbers(file, rule_.format);
+  warn_of_new_format(file, rule_.format);
   LOCKSTEP_ASSIGN(
       const std::uint64_t tensors,
       tensor_count(root, rule_.format));
@@ -360,7 +347,7 @@ Result<Written> CheckedTarget::rewrite(
       .lock = rule_.lock};
   LOCKSTEP_TRY(
       explained(ckpt::rewrite(file, root, target_.path, options, fs())));
-  warn_of_numpy_numbers(file, rule_.format);
+  warn_of_new_format(file, rule_.format);
   LOCKSTEP_ASSIGN(
       const std::uint64_t tensors,
       tensor_count(root, rule_.format));

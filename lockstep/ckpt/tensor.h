@@ -356,9 +356,9 @@ struct TensorStats {
   std::vector<std::string> head = {};
 };
 
-/// Reads the bytes of `tensor`, as stored: the conj and neg flags are not
-/// applied. `max_elements` bounds the work for views that repeat elements.
-/// Errors: what loading returned; kUnsafe (E_LIMIT).
+/// Reads the elements of `tensor`; those of a conjugate or negative view are
+/// what Python shows. `max_elements` bounds the work for views that repeat
+/// elements. Errors: what loading returned; kUnsafe (E_LIMIT).
 Result<TensorStats> tensor_stats(
     const Tensor& tensor,
     std::uint64_t head_count = 8,

@@ -8,7 +8,6 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/made_source.h"
-#include "lockstep/ckpt/core/row_major.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
@@ -283,11 +282,13 @@ Result<TensorStats> tensor_stats(
   if (numel == 0) {
     return collector.finish();
   }
-  LOCKSTEP_ASSIGN(const ByteSpan bytes, tensor.storage->source->load());
-  internal::RowMajor at(tensor);
-  for (std::uint64_t i = 0; i < numel; ++i, at.next()) {
-    collector.add(&bytes[at.offset() * size]);
-  }
+  // Row by row, with what a conjugate or negative view does to its bytes.
+  LOCKSTEP_TRY(for_each_block(tensor, [&](ByteSpan block) -> Status {
+    for (std::size_t i = 0; i + size <= block.size(); i += size) {
+      collector.add(&block[i]);
+    }
+    return {};
+  }));
   return collector.finish();
 }
 

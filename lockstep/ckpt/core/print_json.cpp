@@ -180,6 +180,12 @@ Json tensor_json(const Tensor& tensor) {
   if (!tensor.class_name.empty()) {
     row.set("class", tensor.class_name);
   }
+  if (tensor.is_conj) {
+    row.set("is_conj", true);
+  }
+  if (tensor.is_neg) {
+    row.set("is_neg", true);
+  }
   return row;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -55,7 +57,10 @@ Error no_key(
   const auto wrong = std::ranges::find_if(names, [&](const std::string& name) {
     return !find_path(root, name);
   });
-  if (wrong == names.end() && is_all) {
+  const bool has_entry = std::ranges::any_of(
+      names,
+      [&](const std::string& name) { return root.find(name) != nullptr; });
+  if (wrong == names.end() && is_all && !has_entry) {
     error.message =
         format("neither an entry nor a weight of one: {}", some_names(names));
     error.hint =
@@ -71,7 +76,19 @@ Error no_key(
   return error;
 }
 
-// Which of `names` a key falls under, and which of them were met.
+// The first of each name: one that is given twice means what it means once.
+std::vector<std::string> once(std::span<const std::string> names) {
+  std::vector<std::string> firsts;
+  std::set<std::string_view> seen;
+  std::ranges::copy_if(
+      names,
+      std::back_inserter(firsts),
+      [&](const std::string& name) { return seen.insert(name).second; });
+  return firsts;
+}
+
+// Which of `names` a key falls under, and which of them were met. The name of a
+// key is that key alone, also where others lie below it: 'a' and 'a.b'.
 class NameSet {
  public:
   // `place`: the dict whose keys are asked for. A name that none of them has
@@ -82,6 +99,10 @@ class NameSet {
       const Value& root,
       const WeightsPlace& place)
       : names_(names), root_(root), met_(names.size(), false) {
+    std::set<std::string, std::less<>> keys;
+    for (const auto& [key, value] : place.value.as_dict()->items) {
+      keys.insert(key_text(key));
+    }
     for (const std::string_view name : names) {
       const bool has_front = !place.key.empty() &&
                              name.size() > place.key.size() + 1 &&
@@ -90,13 +111,14 @@ class NameSet {
           has_front && !has_below(*place.value.as_dict(), name)
               ? name.substr(place.key.size() + 1)
               : name);
+      is_key_.push_back(keys.contains(spellings_.back()));
     }
   }
 
   bool meets(const std::string& key) {
     bool any = false;
     for (std::size_t i = 0; i < spellings_.size(); ++i) {
-      if (is_front(key, spellings_[i])) {
+      if (is_key_[i] ? key == spellings_[i] : is_front(key, spellings_[i])) {
         met_[i] = true;
         any = true;
       }
@@ -126,6 +148,7 @@ class NameSet {
   std::span<const std::string> names_;
   // As the keys say them.
   std::vector<std::string_view> spellings_;
+  std::vector<bool> is_key_;
   const Value& root_;
   std::vector<bool> met_;
 };
@@ -220,7 +243,8 @@ bool are_entries(const Value& root, std::span<const std::string> names) {
 
 } // namespace
 
-Result<Edited> pick(const Value& root, std::span<const std::string> names) {
+Result<Edited> pick(const Value& root, std::span<const std::string> asked) {
+  const std::vector<std::string> names = once(asked);
   LOCKSTEP_TRY(check_names(names));
   LOCKSTEP_TRY(check_clear(root, names));
   if (names.size() == 1) {
@@ -241,7 +265,8 @@ Result<Edited> pick(const Value& root, std::span<const std::string> names) {
   return Edited{.root = std::move(kept), .report = std::move(report)};
 }
 
-Result<Edited> drop(const Value& root, std::span<const std::string> names) {
+Result<Edited> drop(const Value& root, std::span<const std::string> asked) {
+  const std::vector<std::string> names = once(asked);
   LOCKSTEP_TRY(check_names(names));
   LOCKSTEP_TRY(check_clear(root, names));
   Edited edited{.root = root};

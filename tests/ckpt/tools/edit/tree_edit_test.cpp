@@ -101,20 +101,6 @@ TEST(Pick, NamesWhatIsNotThere) {
       ErrorCode::kInvalidArgument);
 }
 
-// 0 and True are keys as '0' and 'True' are.
-TEST(PickAndDrop, TakeKeysThatAreNoText) {
-  const Value root = Value::dict({{0, 1}, {"a", 2}, {"b", 3}, {true, 4}});
-  const auto picked = pick(root, Names{"a", "b"});
-  ASSERT_TRUE(picked) << to_string(picked.error());
-  EXPECT_THAT(top_keys(picked->root), ElementsAre("a", "b"));
-  EXPECT_EQ(picked->report.changes.size(), 2U);
-  const auto numbers = pick(root, Names{"0", "True"}).value();
-  EXPECT_EQ(*numbers.root.as_dict()->items.at(0).first.as_int(), 0);
-  EXPECT_THAT(top_keys(numbers.root), ElementsAre("0", "True"));
-  const auto dropped = drop(root, Names{"0"}).value();
-  EXPECT_THAT(top_keys(dropped.root), ElementsAre("a", "b", "True"));
-}
-
 TEST(Drop, TakesEntriesOfTheCheckpoint) {
   const Value root = checkpoint();
   const auto smaller =
