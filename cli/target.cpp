@@ -9,6 +9,7 @@
 
 #include "cli/dry_run_fs.h"
 #include "cli/file_warnings.h"
+#include "cli/input_files.h"
 #include "cli/output.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
@@ -31,17 +32,6 @@ Error refused(
       .hint = std::move(hint),
       .path = path,
       .detail = std::move(detail)};
-}
-
-// By the file itself: links of both kinds and other paths count. One name is
-// one file, also while another process puts a new file under it.
-bool is_same(const std::string& a, const std::string& b) {
-  std::error_code code;
-  return a == b || std::filesystem::equivalent(a, b, code);
-}
-
-bool is_input(const std::string& path, const std::string& input) {
-  return is_same(path, input == "-" ? "/dev/stdin" : input);
 }
 
 bool is_empty_folder(const std::string& path) {
@@ -289,7 +279,7 @@ Result<CheckedTarget> CheckedTarget::check(Target target, TargetRule rule) {
         path,
         "E_ENDING");
   }
-  if (path == "-" || is_same(path, "/dev/stdout")) {
+  if (path == "-" || is_same_file(path, "/dev/stdout")) {
     return refused(
         "a checkpoint is written to a file, not to standard output",
         "name a file; './-' is one called '-'",
@@ -307,6 +297,12 @@ Result<CheckedTarget> CheckedTarget::check(Target target, TargetRule rule) {
       [&path](const std::string& input) { return is_input(path, input); });
   if (is_own) {
     LOCKSTEP_TRY(check_own_input(target, rule));
+  } else if (is_part_of(rule.inputs, path)) {
+    return refused(
+        lockstep::format("{} would replace a part of the input", rule.result),
+        "name another file to write",
+        path,
+        "E_SAME_FILE");
   } else {
     const bool is_folder = ckpt::format_to_write(rule.format)->is_folder;
     LOCKSTEP_TRY(check_path(target, path, is_folder));

@@ -22,6 +22,10 @@ constexpr std::array kChangeRows{
         "tensor loses its attributes",
         "tensors lose their attributes"},
     ChangeRow{
+        ChangeKind::kTensorClass,
+        "tensor loses its class",
+        "tensors lose their classes"},
+    ChangeRow{
         ChangeKind::kTuple,
         "tuple becomes a list",
         "tuples become lists"},
@@ -33,6 +37,14 @@ constexpr std::array kChangeRows{
         ChangeKind::kEmpty,
         "empty dict, list or tuple is left out",
         "empty dicts, lists or tuples are left out"},
+    ChangeRow{
+        ChangeKind::kEmptyInPython,
+        "empty dict is not there for PyTorch's reader",
+        "empty dicts are not there for PyTorch's reader"},
+    ChangeRow{
+        ChangeKind::kText,
+        "value that is no tensor becomes text",
+        "values that are no tensors become text"},
 };
 
 class FlatChanges final : public ValueWalk {
@@ -47,7 +59,9 @@ class FlatChanges final : public ValueWalk {
  private:
   Status visit(const Value& value) override {
     if (const Tensor* tensor = value.as_tensor()) {
-      changes_.add_attributes(*tensor, [this] { return name(); });
+      changes_.add_tensor(*tensor, [this] { return name(); });
+    } else if (!value.is_container() && !name().empty()) {
+      changes_.add(ChangeKind::kText, [this] { return name(); });
     }
     const bool is_empty =
         (value.as_dict() != nullptr || value.elements() != nullptr) &&
@@ -91,9 +105,12 @@ void ValueChanges::add(ChangeKind kind, const Name& name) {
   }
 }
 
-void ValueChanges::add_attributes(const Tensor& tensor, const Name& name) {
+void ValueChanges::add_tensor(const Tensor& tensor, const Name& name) {
   if (tensor.attributes != nullptr && child_count(*tensor.attributes) != 0) {
     add(ChangeKind::kTensorAttributes, name);
+  }
+  if (!tensor.class_name.empty()) {
+    add(ChangeKind::kTensorClass, name);
   }
 }
 

@@ -17,12 +17,18 @@ namespace lockstep::ckpt {
 enum class ChangeKind : std::uint8_t {
   /// Python attributes of a tensor are left out.
   kTensorAttributes,
+  /// A tensor of a class of Python's becomes one of `torch.Tensor`.
+  kTensorClass,
   /// A tuple becomes a list.
   kTuple,
   /// The key of a dict becomes text.
   kKey,
   /// A dict, list or tuple without elements is left out.
   kEmpty,
+  /// A dict without elements is left out by PyTorch's reader.
+  kEmptyInPython,
+  /// A value becomes text beside the tensors.
+  kText,
 };
 
 /// All changes of one kind.
@@ -43,8 +49,8 @@ class ValueChanges {
   using Name = std::function<std::string()>;
 
   void add(ChangeKind kind, const Name& name);
-  /// `add` if there are attributes.
-  void add_attributes(const Tensor& tensor, const Name& name);
+  /// `add` for what the tensor has of its own: attributes, a class.
+  void add_tensor(const Tensor& tensor, const Name& name);
   std::vector<ValueChange> take() {
     return std::move(changes_);
   }

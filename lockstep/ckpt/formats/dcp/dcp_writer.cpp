@@ -153,6 +153,7 @@ class LeafWalk final : public ValueWalk {
     if (!paths_.insert(steps).second) {
       return same_name(dotted(steps));
     }
+    changes_.add(ChangeKind::kEmptyInPython, [this] { return name(); });
     plan_.empty.push_back({.position = plan_.leaves.size(), .path = steps});
     return {};
   }
@@ -182,7 +183,7 @@ class LeafWalk final : public ValueWalk {
     }
     if (is_plain_tensor(value)) {
       const Tensor& tensor = *value.as_tensor();
-      changes_.add_attributes(tensor, [this] { return name(); });
+      changes_.add_tensor(tensor, [this] { return name(); });
       leaf.item.is_tensor = true;
       leaf.item.dtype = tensor.dtype;
       leaf.item.requires_grad = tensor.requires_grad;

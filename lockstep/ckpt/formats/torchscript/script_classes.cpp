@@ -287,12 +287,12 @@ class Builder {
       changes_.add(ChangeKind::kTuple, place);
     }
     if (const Tensor* tensor = value.as_tensor()) {
-      changes_.add_attributes(*tensor, place);
+      changes_.add_tensor(*tensor, place);
     }
     if (const List* list = value.as_list()) {
       for (const Value& item : list->items) {
         if (const Tensor* tensor = item.as_tensor()) {
-          changes_.add_attributes(*tensor, place);
+          changes_.add_tensor(*tensor, place);
         }
       }
     }

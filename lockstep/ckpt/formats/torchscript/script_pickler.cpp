@@ -178,7 +178,8 @@ Status ScriptPickler::tensor(const Tensor& tensor) {
                : "torch._utils._rebuild_qtensor");
   out_.op(Op::kMark);
   LOCKSTEP_TRY(storage(tensor));
-  integer(tensor.offset);
+  // LibTorch holds the offset of a tensor without elements against its storage.
+  integer(tensor.numel() == 0 ? 0 : tensor.offset);
   integers(tensor.sizes);
   integers(tensor.strides);
   if (!is_plain) {
