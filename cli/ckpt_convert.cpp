@@ -112,6 +112,13 @@ std::vector<std::string> warnings_of(
         args.dtype,
         some_names(names)));
   }
+  if (!converted.kept.empty()) {
+    warnings.push_back(format(
+        "{} of another type than {}: {}",
+        counted(converted.kept.size(), "tensor stays", "tensors stay"),
+        args.dtype,
+        some_names(converted.kept)));
+  }
   if (written.tensors == 0) {
     warnings.emplace_back(
         "there is no tensor with bytes in it; 'lockstep ckpt show FILE' prints "

@@ -116,6 +116,7 @@ Result<int> run_extract_model(
   const std::string to =
       args.to.empty() ? format_by_name(args.target.path) : args.to;
   LOCKSTEP_TRY(check_format(to));
+  LOCKSTEP_TRY(ckpt::check_map_location(args.map_location));
   LOCKSTEP_ASSIGN(
       const auto target,
       CheckedTarget::check(

@@ -269,8 +269,10 @@ Result<Averaged> average(
 /// What `convert_tensors` changes.
 struct ConvertOptions {
   /// New element type of tensors of float64, float32, float16 and bfloat16, one
-  /// of these four; other tensors stay, and the scales of quantized ones. Typed
-  /// storages and tensors on "meta" follow. Rounds to nearest even, as PyTorch.
+  /// of these four; other tensors stay, and so do the scales of quantized ones
+  /// and the counters of an optimizer (`step`), which PyTorch keeps in float32:
+  /// bfloat16 would count to 256. Typed storages and tensors on "meta" follow.
+  /// Rounds to nearest even, as PyTorch.
   std::optional<DType> dtype = {};
   /// New device tag of all tensors ("cpu", "cuda:0"); empty keeps them.
   std::string map_location = {};
@@ -299,9 +301,15 @@ struct Converted {
   Value root = {};
   /// In file order; tensors reached by name.
   std::vector<TensorChange> changes = {};
+  /// Names of floating-point tensors that are of another type than `dtype`.
+  std::vector<std::string> kept = {};
 };
 
-/// Errors: kInvalidArgument for another dtype; kUnsupported (E_MIXED_VIEWS) if
+/// Errors: kInvalidArgument for "meta", whose tensors have no bytes.
+Status check_map_location(std::string_view location);
+
+/// Errors: kInvalidArgument for another dtype; as `check_map_location`;
+/// kUnsupported (E_MIXED_VIEWS) if
 /// tensors of several types view one storage that is to change its type;
 /// kUnsafe (E_LIMIT) for a tree that expands without end.
 Result<Converted> convert_tensors(

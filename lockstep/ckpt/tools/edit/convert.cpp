@@ -102,12 +102,29 @@ std::string tag_of(const Tensor& tensor) {
       escape(tensor.storage->location, 20));
 }
 
+using TensorSet = std::unordered_set<const Tensor*>;
+
+// The `step` of each parameter in the state of an optimizer.
+TensorSet step_counters(const Value& root) {
+  TensorSet counters;
+  NodeWalk().run(root, [&counters](const Value& node) {
+    const Value* step = node.as_dict() == nullptr ? nullptr : node.find("step");
+    const Tensor* tensor = step == nullptr ? nullptr : step->as_tensor();
+    if (tensor != nullptr && tensor->sizes.empty()) {
+      counters.insert(tensor);
+    }
+    return true;
+  });
+  return counters;
+}
+
 class Converter final : public TreeCopy {
  public:
-  explicit Converter(ConvertOptions options)
+  explicit Converter(ConvertOptions options, TensorSet counters = {})
       : TreeCopy("ckpt.convert"),
         options_(std::move(options)),
-        budget_(options_.max_expanded_bytes) {
+        budget_(options_.max_expanded_bytes),
+        counters_(std::move(counters)) {
     if (options_.dtype) {
       ConvertOptions rest = options_;
       rest.dtype.reset();
@@ -118,7 +135,8 @@ class Converter final : public TreeCopy {
  private:
   Result<Value> copy_child(const Child& child) override {
     const bool keeps_type =
-        child.slot == ChildSlot::kQuantizer && places_ != nullptr;
+        places_ != nullptr && (child.slot == ChildSlot::kQuantizer ||
+                               counters_.contains(child.value->as_tensor()));
     return keeps_type ? places_->copy(*child.value) : copy(*child.value);
   }
 
@@ -253,20 +271,28 @@ class Converter final : public TreeCopy {
 
   ConvertOptions options_;
   ExpansionBudget budget_;
-  // For what keeps its type: the scales of quantized tensors. Null if all does.
+  TensorSet counters_;
+  // For what keeps its type: counters, and the scales of quantized tensors.
+  // Null if all does.
   std::unique_ptr<Converter> places_;
   std::unordered_map<const Storage*, Known> storages_;
   // Keeps the addresses of `storages_` alive.
   std::vector<std::shared_ptr<Storage>> cloned_;
 };
 
+bool is_float(DType dtype) {
+  return dtype_info(dtype).name.find("float") != std::string_view::npos;
+}
+
 Result<std::vector<TensorChange>> changes_between(
     const Value& before,
-    const Value& after) {
+    const Value& after,
+    std::optional<DType> dtype,
+    std::vector<std::string>& kept) {
   std::vector<TensorChange> rows;
   LOCKSTEP_TRY(for_each_tensor(
       before,
-      [&rows](const std::string& name, const Tensor& tensor) {
+      [&](const std::string& name, const Tensor& tensor) {
         rows.push_back(
             {.name = name,
              .from = tag_of(tensor),
@@ -275,7 +301,10 @@ Result<std::vector<TensorChange>> changes_between(
   std::size_t next = 0;
   LOCKSTEP_TRY(for_each_tensor(
       after,
-      [&](const std::string& /*name*/, const Tensor& tensor) {
+      [&](const std::string& name, const Tensor& tensor) {
+        if (dtype && is_float(tensor.dtype) && tensor.dtype != *dtype) {
+          kept.push_back(name);
+        }
         rows[next].to = tag_of(tensor);
         rows[next++].to_bytes = tensor.storage->nbytes;
       }));
@@ -286,6 +315,17 @@ Result<std::vector<TensorChange>> changes_between(
 }
 
 } // namespace
+
+Status check_map_location(std::string_view location) {
+  return location != "meta"
+             ? Status()
+             : Status(Error{
+                   .code = ErrorCode::kInvalidArgument,
+                   .op = "ckpt.convert",
+                   .message = "PyTorch would not read the bytes of tensors on "
+                              "'meta'",
+                   .hint = "name a device that has memory, such as cpu"});
+}
 
 Result<Converted> convert_tensors(
     const Value& root,
@@ -300,9 +340,15 @@ Result<Converted> convert_tensors(
             "bfloat16",
             dtype_info(*options.dtype).name)};
   }
+  LOCKSTEP_TRY(check_map_location(options.map_location));
+  Converter converter(
+      options,
+      options.dtype ? step_counters(root) : TensorSet());
   Converted result;
-  LOCKSTEP_ASSIGN(result.root, Converter(options).copy(root));
-  LOCKSTEP_ASSIGN(result.changes, changes_between(root, result.root));
+  LOCKSTEP_ASSIGN(result.root, converter.copy(root));
+  LOCKSTEP_ASSIGN(
+      result.changes,
+      changes_between(root, result.root, options.dtype, result.kept));
   return result;
 }
 
