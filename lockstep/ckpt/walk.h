@@ -4,8 +4,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,8 +68,11 @@ Value& child_at(Value& value, std::size_t index);
 /// Name of a dict key inside a dotted path: Python's `str(key)`.
 std::string key_text(const Value& key);
 
-/// Integers of a tuple, list or `Size`; nothing if one is no int, or a bool.
-std::optional<std::vector<std::int64_t>> integers_of(const Value& value);
+/// Integers of a tuple, list or `Size`; nothing if one is no int, or a bool,
+/// or if there are more than `most`, which are not looked at then.
+std::optional<std::vector<std::int64_t>> integers_of(
+    const Value& value,
+    std::size_t most = std::numeric_limits<std::size_t>::max());
 
 /// True if `value` is a whole `torch.nn.Module`: an object whose state is a
 /// dict with `_modules`.

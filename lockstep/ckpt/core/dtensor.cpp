@@ -15,16 +15,10 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
-// Many DTensors of a hostile file may share one state, mesh or list, which is
-// looked at for each: what is longer than PyTorch's is none of these.
-constexpr std::size_t kMaxFields = 64;
+// Many DTensors of a hostile file may share one state, mesh, list or name,
+// which is looked at for each: what is longer than PyTorch's is none of these.
 constexpr std::size_t kMaxMeshAxes = 32;
-
-const Value* short_field(const Value& state, std::string_view key) {
-  const Dict* dict = state.as_dict();
-  return dict == nullptr || dict->items.size() > kMaxFields ? nullptr
-                                                            : state.find(key);
-}
+constexpr std::size_t kMaxClassBytes = 64;
 
 // What an object's state has under `key`; of a class with slots the state is a
 // pair of dicts, one of which may be None.
@@ -47,9 +41,7 @@ const std::vector<Value>* short_list(const Value* value) {
 }
 
 std::optional<Extents> short_integers(const Value* value) {
-  const bool is_short = value != nullptr && (value->as_size() != nullptr ||
-                                             short_list(value) != nullptr);
-  return is_short ? integers_of(*value) : std::nullopt;
+  return value == nullptr ? std::nullopt : integers_of(*value, kMaxDimensions);
 }
 
 const Value* state_member(const Value* object, std::string_view key) {
@@ -144,6 +136,12 @@ struct AxisPlacement {
   }
 };
 
+// The last part of a dotted name.
+std::string_view class_of(std::string_view name) {
+  name.remove_prefix(name.size() - std::min(name.size(), kMaxClassBytes));
+  return name.substr(name.rfind('.') + 1);
+}
+
 std::vector<AxisPlacement> placements_of(const Value* spec) {
   const auto* elements = short_list(state_member(spec, "placements"));
   std::vector<AxisPlacement> placements;
@@ -151,8 +149,7 @@ std::vector<AxisPlacement> placements_of(const Value* spec) {
     const Object* object = (*elements)[i].as_object();
     AxisPlacement placement{.kind = "?"};
     if (object != nullptr) {
-      const std::string_view name = object->global;
-      placement.kind = name.substr(name.rfind('.') + 1);
+      placement.kind = class_of(object->global);
       const Value* dim = state_member(&(*elements)[i], "dim");
       if (dim != nullptr && dim->as_int() != nullptr) {
         placement.dim = *dim->as_int();

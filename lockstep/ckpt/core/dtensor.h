@@ -12,6 +12,7 @@
 
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 
@@ -42,8 +43,10 @@ bool is_dtensor_class(std::string_view name);
 
 /// Puts the tensors of DTensors that `root` has all of in their place; their
 /// meshes and placements are left out. Says so, and which others are pieces
-/// (W_SHARD).
-std::vector<Warning> take_whole_dtensors(Value& root);
+/// (W_SHARD). `bounds` have a budget. Errors: kUnsafe (E_LIMIT).
+Result<std::vector<Warning>> take_whole_dtensors(
+    Value& root,
+    const WalkBounds& bounds);
 
 /// "rows 0..4 of 7", or "[0:4, 2:5] of [7, 5]" if more than rows are cut.
 std::string piece_text(

@@ -56,8 +56,8 @@ const SparseLayout* sparse_layout(const Value& value) {
 
 // Sizes that a tensor can have; nothing for others.
 std::optional<std::vector<std::int64_t>> shape_of(const Value& value) {
-  auto sizes = integers_of(value);
-  if (!sizes || sizes->size() > kMaxDimensions) {
+  auto sizes = integers_of(value, kMaxDimensions);
+  if (!sizes) {
     return std::nullopt;
   }
   std::int64_t elements = 1;
@@ -122,7 +122,7 @@ Layout nested(const std::vector<Value>& args) {
 Layout jagged(const std::vector<Value>& args) {
   LayoutTensor tensor{.layout = "jagged"};
   for (const std::string_view name : {"values", "offsets", "lengths"}) {
-    const Value* part = args.size() == 1 ? args[0].find(name) : nullptr;
+    const Value* part = args.size() == 1 ? short_field(args[0], name) : nullptr;
     if (part != nullptr && part->as_tensor() != nullptr) {
       tensor.parts.push_back({name, part});
     }
@@ -146,7 +146,7 @@ Layout shape_only(
   }
   const DTypeValue* dtype = args[dtype_at].as_dtype();
   auto sizes = shape_of(args[dtype_at + 1]);
-  auto strides = integers_of(args[dtype_at + 2]);
+  auto strides = integers_of(args[dtype_at + 2], kMaxDimensions);
   const auto has_gradient = args[gradient_at].as_bool();
   if (dtype == nullptr || !sizes || !strides ||
       strides->size() != sizes->size()) {
@@ -222,6 +222,13 @@ Layout read_call(std::string_view name, const Value& args) {
 const Tensor* LayoutTensor::part(std::string_view name) const {
   const auto found = std::ranges::find(parts, name, &TensorPart::name);
   return found == parts.end() ? nullptr : found->value->as_tensor();
+}
+
+const Value* short_field(const Value& dict, std::string_view key) {
+  constexpr std::size_t kMaxFields = 64;
+  const Dict* items = dict.as_dict();
+  return items == nullptr || items->items.size() > kMaxFields ? nullptr
+                                                              : dict.find(key);
 }
 
 const Value* parameter_data(const Value& value) {

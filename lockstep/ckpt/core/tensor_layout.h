@@ -85,6 +85,11 @@ struct LayoutTensor {
 /// through.
 std::optional<LayoutTensor> layout_tensor(const Value& value);
 
+/// What a dict has under `key`; null for another value, and for a longer dict
+/// than PyTorch makes for a tensor: many calls of a hostile file may share it,
+/// and each is read.
+const Value* short_field(const Value& dict, std::string_view key);
+
 /// What a parameter of another layout is made of; null for any other value.
 /// Ownership: the tree's.
 const Value* parameter_data(const Value& value);

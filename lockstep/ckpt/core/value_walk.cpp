@@ -129,12 +129,15 @@ Value& child_at(Value& value, std::size_t index) {
   return *child_of(value, index).value;
 }
 
-std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
+std::optional<std::vector<std::int64_t>> integers_of(
+    const Value& value,
+    std::size_t most) {
   if (const Size* size = value.as_size()) {
-    return size->sizes;
+    return size->sizes.size() > most ? std::nullopt
+                                     : std::optional(size->sizes);
   }
   const auto elements = value.elements();
-  if (elements == nullptr) {
+  if (elements == nullptr || elements->size() > most) {
     return std::nullopt;
   }
   std::vector<std::int64_t> integers;

@@ -34,9 +34,12 @@ Status TreeBuilder::finish(Value root) {
       result.globals,
       [](const GlobalUse& use) { return is_dtensor_class(use.name); });
   if (has_dtensors) {
-    std::ranges::move(
-        take_whole_dtensors(result.root),
-        std::back_inserter(result.warnings));
+    LOCKSTEP_ASSIGN(
+        auto warnings,
+        take_whole_dtensors(
+            result.root,
+            {.max_visits = limits_.max_nodes, .budget = &budget_}));
+    std::ranges::move(warnings, std::back_inserter(result.warnings));
   }
   return {};
 }

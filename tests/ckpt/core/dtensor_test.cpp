@@ -10,11 +10,13 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
+#include "tests/ckpt/value_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 
@@ -173,6 +175,98 @@ TEST_F(DTensorsOracle, AreNamedInWarningsAndLists) {
   EXPECT_EQ(
       describe(*file->root.find("columns")),
       "DTensor float32 [10, 3], [0:10, 2:3] of [10, 3], Shard(1)");
+}
+
+Value call(std::string_view name, std::vector<Value> args) {
+  return Object{
+      .global = std::string(name),
+      .args = std::make_shared<Value>(Tuple{std::move(args)})};
+}
+
+// Of two elements; this rank has all of them if it is replicated.
+Value dtensor(const std::string& placement) {
+  const Value spec = Object{
+      .global = "torch.distributed.tensor._dtensor_spec.DTensorSpec",
+      .state = std::make_shared<Value>(Value::dict(
+          {{"placements", Value::tuple({Object{.global = placement}})}}))};
+  const Value type = Object{.global = "torch.distributed.tensor.DTensor"};
+  return call(
+      names::kRebuildFromType,
+      {Object{.global = std::string(names::kRebuildWrapper)},
+       type,
+       Value::tuple(
+           {type,
+            DTypeValue{DType::kFloat32},
+            Size{{2}},
+            Size{{1}},
+            0,
+            None{},
+            None{},
+            false}),
+       Value::dict({{"_local_tensor", floats({1, 2})}, {"_spec", spec}})});
+}
+
+Limits bounded(std::uint64_t made, std::uint64_t steps) {
+  Limits limits;
+  limits.max_made_bytes = made;
+  limits.max_steps = steps;
+  return counting(limits, 0);
+}
+
+Value many(const Value& value) {
+  return List{std::vector<Value>(1000, value)};
+}
+
+TEST(DTensors, AreReadOnceHoweverOftenTheyAreShared) {
+  const Limits limits = bounded(0, 10'000);
+  Value root = many(dtensor("torch.distributed.tensor.Partial"));
+  const auto warnings = take_whole_dtensors(root, bounds_of(limits));
+  ASSERT_TRUE(warnings) << to_string(warnings.error());
+  ASSERT_EQ(warnings->size(), 20U);
+  EXPECT_THAT(warnings->back().text, HasSubstr("'19' is DTensor float32 [2]"));
+  EXPECT_LT(limits.budget->steps(), 3000U);
+
+  const auto refused = take_whole_dtensors(root, bounds_of(bounded(0, 100)));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().detail, "E_LIMIT");
+}
+
+// Each is a tensor of its own then.
+TEST(DTensors, CountAsMadeForEachParameter) {
+  const Value whole = dtensor("torch.distributed.tensor.Replicate");
+  const auto parameters = [&whole](std::size_t count) {
+    List list;
+    for (std::size_t i = 0; i < count; ++i) {
+      list.items.push_back(call(
+          names::kRebuildParameter,
+          {whole, true, Value::ordered_dict({})}));
+    }
+    return Value(std::move(list));
+  };
+  Value few = parameters(3);
+  const auto warnings =
+      take_whole_dtensors(few, bounds_of(bounded(10'000, 10'000)));
+  ASSERT_TRUE(warnings) << to_string(warnings.error());
+  EXPECT_NE(few.as_list()->items[2].as_tensor(), nullptr);
+
+  Value crowd = parameters(1000);
+  const auto refused =
+      take_whole_dtensors(crowd, bounds_of(bounded(10'000, 10'000)));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().detail, "E_LIMIT");
+}
+
+TEST(DTensors, HaveClassesOfShortNames) {
+  const std::string module(1000, 'm');
+  const Value value = dtensor(module + ".Replicate");
+  const auto known = read_dtensor(value.as_object()->args->as_tuple()->items);
+  ASSERT_TRUE(known);
+  EXPECT_TRUE(known->is_whole);
+  EXPECT_EQ(known->place, "Replicate()");
+  const Value other = dtensor("torch." + module);
+  const auto unknown = read_dtensor(other.as_object()->args->as_tuple()->items);
+  ASSERT_TRUE(unknown);
+  EXPECT_FALSE(unknown->is_whole);
 }
 
 } // namespace

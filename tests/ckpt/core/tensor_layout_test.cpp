@@ -148,6 +148,25 @@ TEST(TensorLayout, TakesNoShapeThatNoTensorHas) {
   EXPECT_FALSE(layout_tensor(coo(1, Size{{-2, 3}})));
 }
 
+Value jagged(std::size_t others) {
+  Value fields = Value::dict({{"values", ones({6})}});
+  for (std::size_t i = 0; i < others; ++i) {
+    fields.as_dict()->items.emplace_back(std::to_string(i), None{});
+  }
+  return call(
+      "torch.nested._internal.nested_tensor._rebuild_njt",
+      {std::move(fields)});
+}
+
+// Many calls may share one dict.
+TEST(TensorLayout, LooksForNoPartInALongDict) {
+  const auto tensor = layout_tensor(jagged(63));
+  ASSERT_TRUE(tensor);
+  EXPECT_EQ(tensor->layout, "jagged");
+  EXPECT_NE(tensor->part("values"), nullptr);
+  EXPECT_FALSE(layout_tensor(jagged(64)));
+}
+
 TEST(TensorLayout, ReadsThroughParametersAttributesAndDevices) {
   const Value parameter = call(
       "torch._utils._rebuild_parameter",

@@ -49,6 +49,15 @@ TEST(KeyText, IsWhatPythonWrites) {
   }
 }
 
+TEST(IntegersOf, AreNoMoreThanAskedFor) {
+  for (const Value& value :
+       {Value(Size{{1, 2}}), Value::list({1, 2}), Value::tuple({1, 2})}) {
+    EXPECT_EQ(integers_of(value), std::vector<std::int64_t>({1, 2}));
+    EXPECT_EQ(integers_of(value, 2), std::vector<std::int64_t>({1, 2}));
+    EXPECT_FALSE(integers_of(value, 1));
+  }
+}
+
 TEST(ForEachMember, LeavesOutWhatAStateDictDoes) {
   const Value state = Value::dict({
       {"_modules", Value::dict({{"fc", 1}, {"none", None{}}})},
