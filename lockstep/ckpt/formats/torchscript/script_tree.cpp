@@ -32,12 +32,8 @@ bool is_tensor(const Value& value) {
   return value.as_tensor() != nullptr || layout_tensor(value).has_value();
 }
 
-// What a module of tensors alone becomes.
-bool is_flat_dict(const Dict& dict) {
-  return dict.kind == Dict::Kind::kOrderedDict &&
-         std::ranges::all_of(dict.items, [](const Item& item) {
-           return item.first.as_string() != nullptr && is_tensor(item.second);
-         });
+bool has_name(const Item& item) {
+  return item.first.as_string() != nullptr;
 }
 
 class PlainTree {
@@ -75,13 +71,15 @@ class PlainTree {
   Result<Value> convert_object(const Object& object) {
     const Dict* state =
         object.state == nullptr ? nullptr : object.state->as_dict();
-    const auto has_name = [](const Item& item) {
-      return item.first.as_string() != nullptr;
-    };
-    if (state == nullptr || !object.global.starts_with("__torch__.") ||
-        !std::ranges::all_of(state->items, has_name)) {
+    if (state == nullptr || !object.global.starts_with("__torch__.")) {
       return Value(object);
     }
+    // Many objects may share one state, and each gets a dict of its own.
+    LOCKSTEP_TRY(budget_->step(state->items.size()));
+    if (!std::ranges::all_of(state->items, has_name)) {
+      return Value(object);
+    }
+    LOCKSTEP_TRY(budget_->make(state->items.size() * sizeof(Item)));
     Dict items;
     for (const auto& [key, part] : state->items) {
       LOCKSTEP_ASSIGN(Value made, convert(part));
@@ -106,12 +104,17 @@ class PlainTree {
 
   // A module below became an OrderedDict if it held tensors alone.
   Result<Value> module(Dict items) {
-    const auto can_join = [](const Item& item) {
+    for (const Item& item : items.items) {
       const Dict* dict = item.second.as_dict();
-      return is_tensor(item.second) || (dict != nullptr && is_flat_dict(*dict));
-    };
-    if (!std::ranges::all_of(items.items, can_join)) {
-      return Value(std::move(items));
+      if (is_tensor(item.second)) {
+        continue;
+      }
+      LOCKSTEP_ASSIGN(
+          const bool is_flat,
+          dict == nullptr ? Result<bool>(false) : is_flat_dict(*dict));
+      if (!is_flat) {
+        return Value(std::move(items));
+      }
     }
     Dict flat{.kind = Dict::Kind::kOrderedDict};
     for (auto& [key, value] : items.items) {
@@ -129,6 +132,19 @@ class PlainTree {
       }
     }
     return Value(std::move(flat));
+  }
+
+  // What a module of tensors alone becomes. Many may share one.
+  Result<bool> is_flat_dict(const Dict& dict) {
+    const auto [row, is_new] = flat_.try_emplace(&dict, false);
+    if (is_new) {
+      LOCKSTEP_TRY(budget_->step(dict.items.size()));
+      row->second = dict.kind == Dict::Kind::kOrderedDict &&
+                    std::ranges::all_of(dict.items, [](const Item& item) {
+                      return has_name(item) && is_tensor(item.second);
+                    });
+    }
+    return row->second;
   }
 
   static Value integer_keys(Dict items) {
@@ -156,6 +172,8 @@ class PlainTree {
   std::uint64_t depth_ = 0;
   std::shared_ptr<Budget> budget_;
   std::unordered_map<const Object*, Value> done_;
+  // Of the file's tree or of `done_`: all stay alive.
+  std::unordered_map<const Dict*, bool> flat_;
 };
 
 } // namespace

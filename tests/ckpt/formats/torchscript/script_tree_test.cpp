@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
@@ -88,6 +89,63 @@ TEST(ScriptTree, LimitsWhatSharedModulesExpandTo) {
   const auto plain = plain_tree(node);
   ASSERT_FALSE(plain);
   EXPECT_EQ(plain.error().detail, "E_LIMIT");
+}
+
+TEST(ScriptTree, LooksAtADictOnceHoweverManyModulesShareIt) {
+  Dict tensors{.kind = Dict::Kind::kOrderedDict};
+  for (int i = 0; i < 1000; ++i) {
+    tensors.items.emplace_back(std::to_string(i), one());
+  }
+  const Value shared = std::move(tensors);
+  Dict state;
+  for (int i = 0; i < 1000; ++i) {
+    state.items.emplace_back(std::to_string(i), shared);
+  }
+  state.items.emplace_back("step", 3); // so that nothing is joined
+  const Value root = Object{
+      .global = "__torch__.Module",
+      .state = std::make_shared<Value>(std::move(state))};
+  const Limits limits = counting(Limits{}, 0);
+  const auto plain = plain_tree(root, limits);
+  ASSERT_TRUE(plain) << to_string(plain.error());
+  EXPECT_EQ(plain->as_dict()->items.size(), 1001U);
+  EXPECT_GE(limits.budget->steps(), 2000U);
+  EXPECT_LT(limits.budget->steps(), 4000U);
+}
+
+// `count` objects of one state of 100 entries, and `last`.
+Value sharers(std::size_t count, const Value& last) {
+  Dict state;
+  for (int i = 0; i < 100; ++i) {
+    state.items.emplace_back(std::to_string(i), i);
+  }
+  state.items.emplace_back(last, 0);
+  const auto shared = std::make_shared<Value>(std::move(state));
+  Dict modules;
+  for (std::size_t i = 0; i < count; ++i) {
+    modules.items.emplace_back(
+        std::to_string(i),
+        Object{.global = "__torch__.Module", .state = shared});
+  }
+  return Object{
+      .global = "__torch__.Module",
+      .state = std::make_shared<Value>(std::move(modules))};
+}
+
+std::string detail_of_tree(const Value& root, const Limits& limits) {
+  const auto plain = plain_tree(root, limits);
+  return plain ? "" : plain.error().detail;
+}
+
+TEST(ScriptTree, CountsAStateForEachObjectThatSharesIt) {
+  Limits made;
+  made.max_made_bytes = 10'000;
+  EXPECT_EQ(detail_of_tree(sharers(1, "z"), made), "");
+  EXPECT_EQ(detail_of_tree(sharers(100, "z"), made), "E_LIMIT");
+  Limits steps;
+  steps.max_steps = 1000;
+  EXPECT_EQ(detail_of_tree(sharers(1, 7), steps), "");
+  EXPECT_EQ(detail_of_tree(sharers(100, 7), steps), "E_LIMIT");
 }
 
 TEST(ScriptTree, TakesTypesOffContainers) {
