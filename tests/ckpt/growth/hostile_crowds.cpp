@@ -11,6 +11,7 @@ namespace {
 
 using bad_inputs::checkpoint;
 using bad_inputs::put_tensor;
+using bad_inputs::tensor_pickle;
 
 std::string gets(std::size_t n) {
   Pickle pickle;
@@ -234,6 +235,29 @@ Files dcp_chunks(std::size_t n) {
   return {{".metadata", dcp_metadata_pickle({item})}, {"__0_0.distcp", "x"}};
 }
 
+// Indices with the same offset, whose last number is a text.
+Files dcp_offsets(std::size_t n) {
+  const char* const module = "torch.distributed.checkpoint.metadata";
+  Pickle pickle;
+  pickle.mark().raw(
+      repeated(n / 4, [](std::size_t) { return std::string("K\x01"); }));
+  pickle.text("x").op('t').put(0).op('0');
+  pickle.global(module, "MetadataIndex").put(1).op('0');
+  pickle.global("torch.distributed.checkpoint.filesystem", "_StorageInfo");
+  pickle.raw(")\x81}").mark().text("relative_path").text("__0_0.distcp");
+  pickle.text("offset").int4(0).text("length").int4(0).op('u').op('b');
+  pickle.put(2).op('0').text("fqn").put(3).op('0').text("offset").put(4);
+  pickle.op('0').global(module, "Metadata").raw(")\x81}").mark();
+  pickle.text("state_dict_metadata").op('}').text("storage_data").op('}');
+  pickle.mark().raw(repeated(n / 108, [](std::size_t i) {
+    return "h\1)\x81}(h\3" + Pickle(0).text(std::to_string(i)).bytes() +
+           std::string("h\4h\0ubh\2", 8);
+  }));
+  return {
+      {".metadata", pickle.op('u').op('u').op('b').stop().bytes()},
+      {"__0_0.distcp", "x"}};
+}
+
 // Lists that have one element, far behind.
 Files dcp_lists(std::size_t n) {
   std::vector<DcpItem> items;
@@ -269,6 +293,7 @@ std::vector<HostileFolder> hostile_folders() {
   return {
       {"sharded index", "model.safetensors.index.json", sharded_index},
       {"DCP chunks", "", dcp_chunks},
+      {"DCP offsets", "", dcp_offsets},
       {"DCP lists", "", dcp_lists}};
 }
 

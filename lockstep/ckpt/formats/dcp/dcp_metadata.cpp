@@ -74,15 +74,19 @@ Result<Sizes>
 sizes_at(const Value& state, std::string_view key, Budget& budget) {
   LOCKSTEP_TRY(budget.step(child_count(state))); // what `find` goes over
   const Value* value = state.find(key);
-  auto sizes = value == nullptr ? std::nullopt : integers_of(*value);
-  const bool good = sizes && std::ranges::none_of(*sizes, [](std::int64_t n) {
-                      return n < 0;
-                    });
-  if (!good) {
+  if (value == nullptr) {
+    return Sizes();
+  }
+  // Many states may share one value, be it good or not.
+  LOCKSTEP_TRY(budget.step(child_count(*value)));
+  auto sizes = integers_of(*value);
+  if (!sizes) {
     return Sizes();
   }
   LOCKSTEP_TRY(budget.make(sizes->size() * sizeof(std::int64_t)));
-  return sizes;
+  const bool is_negative =
+      std::ranges::any_of(*sizes, [](std::int64_t n) { return n < 0; });
+  return is_negative ? Sizes() : std::move(sizes);
 }
 
 // A tensor's chunk is found by name and offsets, an object by name alone.
