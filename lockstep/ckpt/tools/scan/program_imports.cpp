@@ -13,9 +13,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-// Of modules and names in one text.
-constexpr std::size_t kMaxPairs = 10'000;
-
 /// A text in the structure of arguments that has a module imported.
 struct ImportRow {
   /// What such a text contains.
@@ -135,6 +132,7 @@ void add_import(
 void find_imports(
     std::string_view text,
     const ImportRow& row,
+    std::size_t& pairs,
     std::map<std::string, bool>& found) {
   const auto modules = words_after(text, row.module_key);
   const auto names = words_after(text, row.name_key);
@@ -151,10 +149,12 @@ void find_imports(
   for (const KeyedWord& name : names) {
     all_names.insert(name.word);
   }
-  if (all_modules.size() * all_names.size() > kMaxPairs) {
+  const std::size_t own = all_modules.size() * all_names.size();
+  if (own > 1 && own > pairs) {
     found.emplace("more names than are compared", true);
     return;
   }
+  pairs -= own > 1 ? own : 0;
   for (const std::string_view module : all_modules) {
     for (const std::string_view name : all_names) {
       add_import(module, name, true, found);
@@ -164,12 +164,12 @@ void find_imports(
 
 } // namespace
 
-std::map<std::string, bool> imports_in(std::string level) {
+std::map<std::string, bool> imports_in(std::string level, std::size_t& pairs) {
   std::map<std::string, bool> found;
   for (int i = 0; i < kMaxEscapes; ++i) {
     for (const ImportRow& row : kImports) {
       if (level.find(row.mark) != std::string::npos) {
-        find_imports(level, row, found);
+        find_imports(level, row, pairs, found);
       }
     }
     if (level.find('\\') == std::string::npos) {

@@ -62,11 +62,12 @@ class ProgramScan {
       out_.add_unreadable(std::move(error));
     }
     for (const auto& [name, row] : rows_) {
-      out_.add_code(
-          name,
-          row.is_dangerous,
-          {.record = record_, .offset = row.offset},
-          row.count);
+      out_.add_finding(
+          {.name = name,
+           .is_dangerous = row.is_dangerous,
+           .record = record_,
+           .offset = row.offset,
+           .count = row.count});
     }
     out_.add_operators(operators_.size());
     return is_read;
@@ -108,34 +109,35 @@ class ProgramScan {
     }
     const std::uint64_t offset = json_.offset();
     LOCKSTEP_ASSIGN(const std::string text, json_.string());
-    judge(key, text, offset);
-    return {};
+    return judge(key, text, offset);
   }
 
-  void
+  Status
   judge(std::string_view key, const std::string& text, std::uint64_t offset) {
     if (key == "target" || key == "as_operator") {
       operators_.insert(text.substr(0, kMaxTextBytes));
       const TargetKind kind = judge_target(text);
       if (kind != TargetKind::kKnown) {
-        note(text, kind == TargetKind::kDangerous, offset);
+        LOCKSTEP_TRY(note(text, kind == TargetKind::kDangerous, offset));
       }
     } else if (key == "expr_str" && !is_plain_expression(text)) {
-      note("sympy.sympify: " + text, true, offset);
+      LOCKSTEP_TRY(note("sympy.sympify: " + text, true, offset));
     } else if (key == "guards_code" && !is_plain_guard(text)) {
-      note("exec: " + text, true, offset);
+      LOCKSTEP_TRY(note("exec: " + text, true, offset));
     }
-    for (const auto& [name, is_dangerous] : imports_in(text)) {
-      note("import: " + name, is_dangerous, offset);
+    for (const auto& [name, is_dangerous] : imports_in(text, pairs_)) {
+      LOCKSTEP_TRY(note("import: " + name, is_dangerous, offset));
     }
+    return {};
   }
 
-  void note(std::string name, bool is_dangerous, std::uint64_t offset) {
+  Status note(std::string name, bool is_dangerous, std::uint64_t offset) {
     name.resize(std::min(name.size(), kMaxTextBytes));
-    Row& row = rows_[std::move(name)];
-    row.offset = row.count == 0 ? offset : row.offset;
-    row.is_dangerous = row.is_dangerous || is_dangerous;
-    ++row.count;
+    const auto [entry, is_new] =
+        rows_.try_emplace(std::move(name), Row{.offset = offset});
+    entry->second.is_dangerous = entry->second.is_dangerous || is_dangerous;
+    ++entry->second.count;
+    return is_new ? out_.count_finding(entry->first, record_) : Status();
   }
 
   std::string_view text_;
@@ -144,6 +146,7 @@ class ProgramScan {
   ScanCollector& out_;
   std::uint64_t level_ = 0;
   bool has_graph_ = false;
+  std::size_t pairs_ = kMaxPairs;
   std::set<std::string> operators_;
   std::map<std::string, Row> rows_;
 };

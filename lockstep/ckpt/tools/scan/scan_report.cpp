@@ -72,27 +72,33 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
   }
 }
 
-void ScanCollector::add_code(
-    const std::string& name,
-    bool is_dangerous,
-    const Place& place,
-    std::uint64_t count) {
+void ScanCollector::add_code(const std::string& name, const Place& place) {
   if (has_room_for(name, place)) {
     report_.findings.push_back(
         {.name = name,
-         .is_dangerous = is_dangerous,
+         .is_dangerous = true,
          .record = place.record,
          .offset = place.offset,
-         .count = count});
+         .count = 1});
   }
+}
+
+Status ScanCollector::count_finding(
+    const std::string& name,
+    const std::string& record) {
+  return limits_.budget->make(
+      sizeof(ScanFinding) + name.size() + record.size());
+}
+
+void ScanCollector::add_finding(ScanFinding finding) {
+  report_.findings.push_back(std::move(finding));
 }
 
 void ScanCollector::add_operators(std::uint64_t count) {
   report_.operators = report_.operators.value_or(0) + count;
 }
 
-bool ScanCollector::has_room(std::uint64_t bytes) {
-  Status made = limits_.budget->make(bytes);
+bool ScanCollector::has_room(Status made) {
   if (made) {
     return true;
   }
@@ -104,13 +110,13 @@ bool ScanCollector::has_room(std::uint64_t bytes) {
 }
 
 bool ScanCollector::has_room_for(const std::string& name, const Place& place) {
-  return has_room(sizeof(ScanFinding) + name.size() + place.record.size());
+  return has_room(count_finding(name, place.record));
 }
 
 void ScanCollector::add_note(Error note) {
-  if (has_room(
+  if (has_room(limits_.budget->make(
           sizeof(Error) + note.message.size() + note.hint.size() +
-          note.record.size())) {
+          note.record.size()))) {
     report_.notes.push_back(std::move(note));
   }
 }

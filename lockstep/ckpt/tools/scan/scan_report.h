@@ -59,11 +59,11 @@ class ScanCollector {
   /// starts like one: notes what Python's unpickler would ask for in them.
   void note_unlikely(const PickleScan& scan, const Place& place);
   /// Adds what a program has Python run that is no name in a pickle.
-  void add_code(
-      const std::string& name,
-      bool is_dangerous,
-      const Place& place,
-      std::uint64_t count = 1);
+  void add_code(const std::string& name, const Place& place);
+  /// Counts what a finding takes, before it is made. Errors: kUnsafe (E_LIMIT).
+  Status count_finding(const std::string& name, const std::string& record);
+  /// Adds one that was counted.
+  void add_finding(ScanFinding finding);
   /// The file has a graph with so many different operators.
   void add_operators(std::uint64_t count);
   /// The file is a TorchScript program.
@@ -88,8 +88,8 @@ class ScanCollector {
   ScanReport finish();
 
  private:
-  // False if there is no room for so many bytes; the first time it says so.
-  bool has_room(std::uint64_t bytes);
+  // False if there is no room for what was counted; the first time it says so.
+  bool has_room(Status made);
   bool has_room_for(const std::string& name, const Place& place);
   void add_note(Error note);
 

@@ -238,7 +238,7 @@ class ZipScan {
                           is_object_record(record.name) ||
                           payloads_.pickles.contains(lower_case(record.name));
     if (is_compiled_record(record.name)) {
-      out_.add_code("compiled code", true, {.record = full_name(record.name)});
+      out_.add_code("compiled code", {.record = full_name(record.name)});
     }
     if (record.size == 0) {
       return {};
