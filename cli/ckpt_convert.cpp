@@ -210,8 +210,7 @@ load_input(const Input& input, const ConvertArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
   warn_of_left_out(file);
   if (args.namespaces) {
-    LOCKSTEP_ASSIGN(auto plain, ckpt::plain_namespaces(file.root));
-    file.root = std::move(plain.root);
+    LOCKSTEP_ASSIGN(file.root, ckpt::plain_namespaces(file.root));
   }
   return file;
 }

@@ -186,8 +186,7 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
       ckpt::Edited edited,
       ckpt::in_file(job.edit(file), input.name()));
   if (args.namespaces) {
-    LOCKSTEP_ASSIGN(auto plain, ckpt::plain_namespaces(edited.root));
-    edited.root = std::move(plain.root);
+    LOCKSTEP_ASSIGN(edited.root, ckpt::plain_namespaces(edited.root));
   }
   LOCKSTEP_TRY(add_records(file, job));
   LOCKSTEP_ASSIGN(const Written written, write_edit(target, file, edited.root));

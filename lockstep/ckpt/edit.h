@@ -324,16 +324,10 @@ std::vector<std::string> overflowed(const Converted& converted);
 // (`argparse.Namespace`): objects that the safe loader refuses, so that no file
 // with one can be written.
 
-/// A tree in which namespaces are dicts of their attributes.
-struct PlainNamespaces {
-  Value root = {};
-  /// Where they were: "args".
-  std::vector<std::string> names = {};
-};
-
+/// A tree in which namespaces are dicts of their attributes:
 /// `argparse.Namespace` and `types.SimpleNamespace` in dicts, lists, tuples and
 /// each other. Errors: kUnsafe (E_DEPTH).
-Result<PlainNamespaces> plain_namespaces(const Value& root);
+Result<Value> plain_namespaces(const Value& root);
 
 // Writes an edited checkpoint in the format it had; the kernel copies the bytes
 // of tensors.

@@ -2,14 +2,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
-#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -20,8 +17,6 @@ constexpr std::array<std::string_view, 2> kNamespaces{
     "types.SimpleNamespace"};
 
 constexpr std::uint64_t kMaxDepth = 1000;
-/// Units: bytes of a key in a name. Longer ones are cut.
-constexpr std::size_t kMostKey = 200;
 
 // The attributes of a namespace; null for another value.
 const Value* attributes_of(const Value& value) {
@@ -37,11 +32,11 @@ const Value* attributes_of(const Value& value) {
 class Plainer {
  public:
   Result<Value> run(const Value& value) {
-    const Value* attributes = attributes_of(value);
-    const bool is_walked =
-        attributes != nullptr || value.as_dict() != nullptr ||
-        value.as_list() != nullptr || value.as_tuple() != nullptr;
-    if (!is_walked) {
+    // Many may share their attributes, which are copied once.
+    if (const Value* attributes = attributes_of(value)) {
+      return run(*attributes);
+    }
+    if (value.as_dict() == nullptr && value.elements() == nullptr) {
       return value;
     }
     const auto [known, is_new] = done_.try_emplace(value.address(), value);
@@ -55,26 +50,17 @@ class Plainer {
           .message = "the value is nested too deeply",
           .detail = "E_DEPTH"};
     }
-    if (attributes != nullptr) {
-      names.push_back(join(path_, "."));
-    }
-    LOCKSTEP_ASSIGN(
-        Value copy,
-        copied(attributes == nullptr ? value : *attributes));
+    LOCKSTEP_ASSIGN(Value copy, copied(value));
     --depth_;
     done_[value.address()] = copy;
     return copy;
   }
 
-  std::vector<std::string> names;
-
  private:
   Result<Value> copied(const Value& value) {
     bool is_changed = false;
-    const auto step = [&](Value& part, std::string_view key) -> Status {
-      path_.emplace_back(key.substr(0, utf8_prefix(key.substr(0, kMostKey))));
+    const auto step = [&](Value& part) -> Status {
       LOCKSTEP_ASSIGN(Value now, run(part));
-      path_.pop_back();
       is_changed = is_changed || now.address() != part.address();
       part = std::move(now);
       return {};
@@ -82,13 +68,13 @@ class Plainer {
     if (const Dict* dict = value.as_dict()) {
       Dict copy = *dict;
       for (auto& [key, part] : copy.items) {
-        LOCKSTEP_TRY(step(part, key_text(key)));
+        LOCKSTEP_TRY(step(part));
       }
       return is_changed ? Value(std::move(copy)) : value;
     }
     std::vector<Value> parts = *value.elements();
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      LOCKSTEP_TRY(step(parts[i], std::to_string(i)));
+    for (Value& part : parts) {
+      LOCKSTEP_TRY(step(part));
     }
     if (!is_changed) {
       return value;
@@ -97,19 +83,14 @@ class Plainer {
                                       : Value(Tuple{std::move(parts)});
   }
 
-  std::vector<std::string> path_;
   std::map<const void*, Value> done_;
   std::uint64_t depth_ = 0;
 };
 
 } // namespace
 
-Result<PlainNamespaces> plain_namespaces(const Value& root) {
-  Plainer plainer;
-  PlainNamespaces result;
-  LOCKSTEP_ASSIGN(result.root, plainer.run(root));
-  result.names = std::move(plainer.names);
-  return result;
+Result<Value> plain_namespaces(const Value& root) {
+  return Plainer().run(root);
 }
 
 } // namespace lockstep::ckpt

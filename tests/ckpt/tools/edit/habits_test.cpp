@@ -73,20 +73,30 @@ TEST(Habits, NamespacesBecomeDicts) {
        {"other", object_of_class("my.Config", Value::dict({{"y", 2}}))}});
   const auto plain = plain_namespaces(root);
   ASSERT_TRUE(plain) << to_string(plain.error());
-  EXPECT_THAT(plain->names, ElementsAre("args", "args.more"));
-  const Value& made = *plain->root.find("args");
+  const Value& made = *plain->find("args");
   EXPECT_EQ(*made.find("lr")->as_float(), 0.1);
   EXPECT_EQ(*made.find("more")->find("x")->as_int(), 1);
-  EXPECT_EQ(made.address(), plain->root.find("again")->address());
-  EXPECT_EQ(
-      *plain->root.find("list")->as_list()->items[0].find("x")->as_int(),
-      1);
+  EXPECT_EQ(made.address(), plain->find("again")->address());
+  EXPECT_EQ(*plain->find("list")->as_list()->items[0].find("x")->as_int(), 1);
   // What is no namespace stays, and what holds none is the same node.
-  EXPECT_NE(plain->root.find("other")->as_object(), nullptr);
+  EXPECT_NE(plain->find("other")->as_object(), nullptr);
   EXPECT_EQ(
-      plain->root.find("state_dict")->address(),
+      plain->find("state_dict")->address(),
       root.find("state_dict")->address());
   EXPECT_NE(root.find("args")->as_object(), nullptr);
+}
+
+TEST(Habits, NamespacesOfOneDictStayOneDict) {
+  const Value more = object_of_class("types.SimpleNamespace", Value::dict({}));
+  const Value attributes = Value::dict({{"lr", 0.1}, {"more", more}});
+  const Value root = Value::list(
+      {object_of_class("argparse.Namespace", attributes),
+       object_of_class("argparse.Namespace", attributes)});
+  const auto plain = plain_namespaces(root);
+  ASSERT_TRUE(plain) << to_string(plain.error());
+  const List& made = *plain->as_list();
+  EXPECT_NE(made.items[0].find("more")->as_dict(), nullptr);
+  EXPECT_EQ(made.items[0].address(), made.items[1].address());
 }
 
 TEST(Habits, AllThatCannotBeWrittenIsNamedAtOnce) {
