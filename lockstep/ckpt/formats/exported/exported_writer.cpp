@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,21 +23,24 @@ Error bad_replacement(std::string message) {
       std::move(message));
 }
 
-bool is_weight(const ExportedFile& file, const std::string& record) {
-  return std::ranges::any_of(file.models, [&](const ExportedModel& model) {
-    return std::ranges::any_of(
-        model.weights,
-        [&](const ExportedWeight& weight) {
-          return weight.record == record && !weight.is_pickle &&
-                 !weight.is_packed;
-        });
-  });
+// Those that hold the bytes of weights.
+std::set<std::string_view> weight_records(const ExportedFile& file) {
+  std::set<std::string_view> records;
+  for (const ExportedModel& model : file.models) {
+    for (const ExportedWeight& weight : model.weights) {
+      if (!weight.is_pickle && !weight.is_packed) {
+        records.insert(weight.record);
+      }
+    }
+  }
+  return records;
 }
 
 Status check_replaced(const ExportedFile& file, const Replaced& replaced) {
+  const std::set<std::string_view> weights = weight_records(file);
   for (const auto& [name, storage] : replaced) {
     const ZipRecord* record = file.zip->find(name);
-    if (record == nullptr || !is_weight(file, name)) {
+    if (record == nullptr || !weights.contains(name)) {
       return bad_replacement(format(
           "'{}' is no record of a weight of this program",
           escape(name)));

@@ -271,5 +271,22 @@ TEST_F(ExportedTest, IsWrittenWithOtherWeights) {
       "E_PROGRAM");
 }
 
+// A weight that is a pickle stays as it is.
+TEST_F(ExportedTest, ReplacesNoPickle) {
+  replace(kTableRecord, R"("use_pickle": false)", R"("use_pickle": true)");
+  const auto file = open();
+  ASSERT_TRUE(file) << to_string(file.error());
+  const std::string bytes(8, '\2');
+  const auto storage = std::make_shared<Storage>(Storage{.nbytes = 8});
+  storage->source = make_range_storage(make_source(as_byte_span(bytes)), 0, 8);
+  const test::ScratchDir folder;
+  const Status status = write_exported(
+      folder / "other.pt2",
+      *file,
+      {{"data/weights/weight_0", storage}});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().detail, "E_PROGRAM");
+}
+
 } // namespace
 } // namespace lockstep::ckpt
