@@ -292,6 +292,8 @@ Status ValueWalk::enter(const Value& value) {
         });
   }
   if (object->state) {
+    // What `is_module` goes over; many objects may share it.
+    LOCKSTEP_TRY(count(child_count(*object->state)));
     LOCKSTEP_TRY(walk(*object->state));
   }
   return enter_items(object->items);

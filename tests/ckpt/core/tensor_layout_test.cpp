@@ -80,6 +80,15 @@ std::string checked(const Value& value) {
   return status ? "" : status.error().detail;
 }
 
+TEST(IntegersOf, AreNoMoreThanAskedFor) {
+  for (const Value& value :
+       {Value(Size{{1, 2}}), Value::list({1, 2}), Value::tuple({1, 2})}) {
+    EXPECT_EQ(integers_of(value), std::vector<std::int64_t>({1, 2}));
+    EXPECT_EQ(integers_of(value, 2), std::vector<std::int64_t>({1, 2}));
+    EXPECT_FALSE(integers_of(value, 1));
+  }
+}
+
 TEST(TensorLayout, NamesThePartsAsPyTorchDoes) {
   const Value root = Value::dict(
       {{"coo", coo(1, Size{{2, 3}})},

@@ -49,15 +49,6 @@ TEST(KeyText, IsWhatPythonWrites) {
   }
 }
 
-TEST(IntegersOf, AreNoMoreThanAskedFor) {
-  for (const Value& value :
-       {Value(Size{{1, 2}}), Value::list({1, 2}), Value::tuple({1, 2})}) {
-    EXPECT_EQ(integers_of(value), std::vector<std::int64_t>({1, 2}));
-    EXPECT_EQ(integers_of(value, 2), std::vector<std::int64_t>({1, 2}));
-    EXPECT_FALSE(integers_of(value, 1));
-  }
-}
-
 TEST(ForEachMember, LeavesOutWhatAStateDictDoes) {
   const Value state = Value::dict({
       {"_modules", Value::dict({{"fc", 1}, {"none", None{}}})},
@@ -306,13 +297,32 @@ TEST(ForEachTensor, LooksAtTheStateOfASharedObjectOnce) {
   state.items.emplace_back("w", floats({1}));
   const Value root = repeated(object(std::move(state)), kMany);
   Names names;
-  // Each name, the state's keys and values, its values by name.
-  constexpr std::uint64_t kMaxVisits = kMany + 2 * kMany + kMany + 10;
+  // Each name, the state's keys and values twice, its values by name.
+  constexpr std::uint64_t kMaxVisits = kMany + 4 * kMany + kMany + 12;
   EXPECT_TRUE(for_each_tensor(
       root,
       [&](const std::string& name, const Tensor&) { names.push_back(name); },
       {.max_visits = kMaxVisits}));
   EXPECT_THAT(names, ElementsAre("0.w"));
+}
+
+// Each object is asked whether it is a module.
+TEST(ValueWalk, CountsAStateForEachObjectThatSharesIt) {
+  const auto state = std::make_shared<Value>(List{});
+  for (std::int64_t i = 0; i < 100; ++i) {
+    state->as_list()->items.emplace_back(i);
+  }
+  const auto status = [&state](std::size_t count) {
+    List objects;
+    for (std::size_t i = 0; i < count; ++i) {
+      objects.items.emplace_back(Object{.global = "m.C", .state = state});
+    }
+    return Noter({.max_visits = 1000}).walk(Value(std::move(objects)));
+  };
+  EXPECT_TRUE(status(1));
+  const Status many = status(9);
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().detail, "E_LIMIT");
 }
 
 TEST(ForEachTensor, VisitsASharedModuleUnderEachName) {
