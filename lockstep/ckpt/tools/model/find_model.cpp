@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/tools/model/find_model.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -39,26 +40,57 @@ class ModelWalk final : public ValueWalk {
   std::vector<FoundModel> found_;
 };
 
+// Looks at what many objects may share once: their state, their arguments.
+class ModelHolder {
+ public:
+  // The first call with a model among its arguments; empty without one.
+  std::string run(const Value& root) {
+    NodeWalk().run(root, [this](const Value& node) {
+      const Object* object = node.as_object();
+      if (name_.empty() && object != nullptr && !is_model(node) &&
+          takes_model(*object)) {
+        name_ = object->global;
+      }
+      return name_.empty();
+    });
+    return name_;
+  }
+
+ private:
+  bool is_model(const Value& value) {
+    const Object* object = value.as_object();
+    if (object == nullptr) {
+      return false;
+    }
+    const bool has_state =
+        object->state != nullptr && object->state->is_container();
+    const auto [row, is_new] = models_.try_emplace(
+        has_state ? object->state->address() : value.address(),
+        false);
+    if (is_new) {
+      row->second = module_in(value) != nullptr;
+    }
+    return row->second;
+  }
+
+  bool takes_model(const Object& object) {
+    const Tuple* args =
+        object.args == nullptr ? nullptr : object.args->as_tuple();
+    return args != nullptr && arguments_.insert(args).second &&
+           std::ranges::any_of(args->items, [this](const Value& argument) {
+             return is_model(argument);
+           });
+  }
+
+  std::unordered_map<const void*, bool> models_;
+  std::unordered_set<const Tuple*> arguments_;
+  std::string name_;
+};
+
 // Models that only the code of their holder could put in their place: they are
 // arguments of a call.
 std::string model_in_arguments(const Value& root) {
-  std::string name;
-  NodeWalk().run(root, [&name](const Value& node) {
-    const Object* object = node.as_object();
-    if (!name.empty() || object == nullptr || module_in(node) != nullptr) {
-      return name.empty();
-    }
-    const Tuple* args =
-        object->args == nullptr ? nullptr : object->args->as_tuple();
-    if (args != nullptr &&
-        std::ranges::any_of(args->items, [](const Value& argument) {
-          return module_in(argument) != nullptr;
-        })) {
-      name = object->global;
-    }
-    return name.empty();
-  });
-  return name;
+  return ModelHolder().run(root);
 }
 
 bool is_weights_entry(const Item& item) {
