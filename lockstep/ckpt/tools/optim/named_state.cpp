@@ -71,6 +71,11 @@ class Numbering {
           ErrorCode::kCorrupt,
           "one group of parameters is there more than once");
     }
+    if (!params.empty() && !lists_.insert(&params).second) {
+      return optim_error(
+          ErrorCode::kCorrupt,
+          "two groups have one list of parameters");
+    }
     const auto& names = list_in(group, "param_names");
     List numbers;
     for (std::size_t i = 0; i < params.size(); ++i) {
@@ -168,6 +173,7 @@ class Numbering {
   std::vector<Value> numbers_;
   std::int64_t count_ = 0;
   std::unordered_map<const void*, Value> known_;
+  std::unordered_set<const void*> lists_;
   List made_groups_;
   Dict made_states_;
   NumberedState result_;
@@ -188,12 +194,11 @@ Result<NumberedState> number_parameters(
   const bool is_named =
       has_names(*states->as_dict()) ||
       std::ranges::any_of(*groups->elements(), [&seen](const Value& group) {
-        const bool is_new = seen.insert(group.address()).second;
-        return is_new && std::ranges::any_of(
-                             list_in(group, "params"),
-                             [](const Value& param) {
-                               return param.as_string() != nullptr;
-                             });
+        const auto& params = list_in(group, "params");
+        return seen.insert(&params).second &&
+               std::ranges::any_of(params, [](const Value& param) {
+                 return param.as_string() != nullptr;
+               });
       });
   return is_named ? Numbering(state, *states->as_dict())
                         .run(*groups->elements(), weights)

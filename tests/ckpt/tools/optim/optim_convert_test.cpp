@@ -301,6 +301,12 @@ TEST(OptimConvert, RefusesNamesThatNoGroupHas) {
   EXPECT_THAT(
       momenta(optim_to_cpp(twice)),
       testing::HasSubstr("are called 'a'"));
+  Value shared = named_sgd("numbers");
+  List& groups = *shared.find("param_groups")->as_list();
+  groups.items.emplace_back(Dict(*groups.items[0].as_dict()));
+  EXPECT_THAT(
+      momenta(optim_to_cpp(shared)),
+      testing::HasSubstr("have one list"));
 }
 
 TEST(OptimConvert, FindsTheStateInACheckpoint) {
