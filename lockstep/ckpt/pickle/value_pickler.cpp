@@ -229,7 +229,7 @@ Status ValuePickler::save(const Object& object) {
         format(
             "'{}' is refused by torch.load(weights_only=True)",
             escape(name)),
-        refusal_hint(object));
+        refused_.empty() ? refusal_hint(object) : "");
   }
   out_.global(name);
   LOCKSTEP_TRY(write(*object.args));
