@@ -229,7 +229,8 @@ std::vector<Hostile> all_hostile() {
         hostile_programs(),
         hostile_values(),
         hostile_archives(),
-        hostile_crowds()}) {
+        hostile_crowds(),
+        hostile_shared()}) {
     for (const HostileFile& file : group) {
       all.push_back({file.name, "f.pt", [make = file.make](std::size_t n) {
                        return Files{{"f.pt", make(n)}};

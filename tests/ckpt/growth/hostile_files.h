@@ -29,6 +29,8 @@ std::vector<HostileFile> hostile_archives();
 std::vector<HostileFile> hostile_programs();
 /// Very many of one thing, each of which may lead to all the others.
 std::vector<HostileFile> hostile_crowds();
+/// One long value that very many others share.
+std::vector<HostileFile> hostile_shared();
 
 /// Bytes by their names.
 using Files = std::map<std::string, std::string>;

@@ -164,6 +164,13 @@ std::vector<Use> edits() {
           [](const Checkpoint& file) {
             return written(merge(file.root, file.root, {.replace = true}));
           }),
+      of_tree(
+          "namespaces",
+          [](const Checkpoint& file) -> Status {
+            LOCKSTEP_ASSIGN(const Value plain, plain_namespaces(file.root));
+            MemoryFs fs;
+            return save("out", plain, {}, fs);
+          }),
       of_tree("match", matched),
       of_tree(
           "to itself",
