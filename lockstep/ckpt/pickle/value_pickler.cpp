@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/ckpt/pickle/text_codec.h"
@@ -218,6 +219,14 @@ Status ValuePickler::save(const Object& object) {
   }
   if (is_plain && is_call && name.ends_with("Storage")) {
     return storage_of(object);
+  }
+  if (name == kReferenceGlobal) {
+    return refuse("a value that contains itself is not written");
+  }
+  if (options_.ids == StorageIds::kLegacy && name == names::kRebuildNested) {
+    return refuse(
+        "PyTorch cannot read a nested tensor from the legacy format",
+        "write the format 'pt'");
   }
   const NameRow* const row = find_name(name);
   const Written written = row == nullptr ? Written::kNever : row->written;

@@ -90,5 +90,18 @@ TEST(LegacyWriter, LeavesNothingBehindIfAStorageFails) {
   EXPECT_FALSE(fs.stat("m.pt"));
 }
 
+// PyTorch fills storages after it has made tensors of them.
+TEST(LegacyWriter, RefusesANestedTensor) {
+  MemoryFs fs;
+  const Tensor sizes = tensor_of<float>(DType::kInt64, {1, 2}, {1});
+  const Value nested = Object{
+      .global = "torch._utils._rebuild_nested_tensor",
+      .args = std::make_shared<Value>(Value::tuple({sizes}))};
+  const Status status = save("m.pt", Value::list({nested}), kLegacy, fs);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().hint, "write the format 'pt'");
+  EXPECT_TRUE(save("m.pt", Value::list({nested}), {}, fs));
+}
+
 } // namespace
 } // namespace lockstep::ckpt

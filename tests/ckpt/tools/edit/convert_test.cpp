@@ -306,5 +306,28 @@ TEST(ConvertTensors, RefusesWhatCannotBe) {
       ErrorCode::kInvalidArgument);
 }
 
+// bfloat16 counts to 256: a counter of 1003 steps would stand still.
+TEST(ConvertTensors, StepCountersAndSmallFloatsKeepTheirType) {
+  const Tensor step = tensor_of<float>(DType::kFloat32, {1003}, {});
+  const Tensor mean = tensor_of<float>(DType::kFloat32, {1}, {1});
+  const Tensor tiny = tensor_of<std::uint8_t>(DType::kFloat8E4M3FN, {1}, {1});
+  const Value root = Value::dict(
+      {{"w", mean},
+       {"f8", tiny},
+       {"state", Value::dict({{"step", step}, {"exp_avg", mean}})}});
+  const auto result = convert_tensors(root, {.dtype = DType::kBFloat16});
+  ASSERT_TRUE(result) << to_string(result.error());
+  const Value& state = *result->root.find("state");
+  EXPECT_EQ(state.find("step")->as_tensor()->dtype, DType::kFloat32);
+  EXPECT_EQ(state.find("exp_avg")->as_tensor()->dtype, DType::kBFloat16);
+  EXPECT_THAT(result->kept, ElementsAre("f8", "state.step"));
+}
+
+TEST(ConvertTensors, RefuseToMoveBytesToMeta) {
+  const Value root = tensor_of<float>(DType::kFloat32, {1}, {1});
+  EXPECT_FALSE(convert_tensors(root, {.map_location = "meta"}));
+  EXPECT_TRUE(convert_tensors(root, {.map_location = "cpu"}));
+}
+
 } // namespace
 } // namespace lockstep::ckpt

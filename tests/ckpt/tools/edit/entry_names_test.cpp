@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using Names = std::vector<std::string>;
 
-std::vector<std::string> names_in(const Value& root) {
+std::vector<std::string> entries_in(const Value& root) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : root.as_dict()->items) {
     keys.push_back(key_text(key));
@@ -26,23 +26,23 @@ TEST(PickAndDrop, TakeKeysThatAreNoText) {
   const Value root = Value::dict({{0, 1}, {"a", 2}, {"b", 3}, {true, 4}});
   const auto picked = pick(root, Names{"a", "b"});
   ASSERT_TRUE(picked) << to_string(picked.error());
-  EXPECT_THAT(names_in(picked->root), ElementsAre("a", "b"));
+  EXPECT_THAT(entries_in(picked->root), ElementsAre("a", "b"));
   EXPECT_EQ(picked->report.changes.size(), 2U);
   const auto numbers = pick(root, Names{"0", "True"}).value();
   EXPECT_EQ(*numbers.root.as_dict()->items.at(0).first.as_int(), 0);
-  EXPECT_THAT(names_in(numbers.root), ElementsAre("0", "True"));
+  EXPECT_THAT(entries_in(numbers.root), ElementsAre("0", "True"));
   const auto dropped = drop(root, Names{"0"}).value();
-  EXPECT_THAT(names_in(dropped.root), ElementsAre("a", "b", "True"));
+  EXPECT_THAT(entries_in(dropped.root), ElementsAre("a", "b", "True"));
 }
 
 // A key is meant before what lies below it.
 TEST(PickAndDrop, TakeAKeyAlone) {
   const Value root = Value::dict({{"a", 1}, {"a.b", 2}, {"a.c", 3}});
   EXPECT_THAT(
-      names_in(drop(root, Names{"a"}).value().root),
+      entries_in(drop(root, Names{"a"}).value().root),
       ElementsAre("a.b", "a.c"));
   EXPECT_THAT(
-      names_in(pick(root, Names{"a", "a.c"}).value().root),
+      entries_in(pick(root, Names{"a", "a.c"}).value().root),
       ElementsAre("a", "a.c"));
 }
 
@@ -50,7 +50,7 @@ TEST(PickAndDrop, TakeANameTwiceAsOnce) {
   const Value root = Value::dict({{"epoch", 3}, {"w", floats({1})}});
   EXPECT_EQ(*pick(root, Names{"epoch", "epoch"}).value().root.as_int(), 3);
   EXPECT_THAT(
-      names_in(drop(root, Names{"epoch", "epoch"}).value().root),
+      entries_in(drop(root, Names{"epoch", "epoch"}).value().root),
       ElementsAre("w"));
 }
 

@@ -4,7 +4,7 @@
 #include <complex>
 #include <limits>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/tensor.h"
@@ -41,6 +41,16 @@ TEST(DeepCheck, CountsWhatIsNotFinite) {
   EXPECT_EQ(stats->nan_count, 1U);
   EXPECT_EQ(stats->inf_count, 1U);
   EXPECT_FALSE(stats->max);
+}
+
+TEST(TensorStats, OfANegativeViewAreWhatPythonShows) {
+  Tensor tensor = floats({2, -4});
+  tensor.is_neg = true;
+  const auto stats = tensor_stats(tensor);
+  ASSERT_TRUE(stats) << to_string(stats.error());
+  EXPECT_EQ(stats->min, -2);
+  EXPECT_EQ(stats->max, 4);
+  EXPECT_THAT(stats->head, testing::ElementsAre("-2.0", "4.0"));
 }
 
 } // namespace
