@@ -31,6 +31,46 @@ Value scalar_of(DType dtype, T number) {
 
 } // namespace
 
+Result<ByteSpan> MadeSource::load() {
+  const std::scoped_lock lock(mutex_);
+  LOCKSTEP_TRY(make());
+  is_loaded_ = true;
+  return ByteSpan(bytes_);
+}
+
+Result<ByteSpan> MadeSource::view(
+    std::uint64_t offset,
+    std::uint64_t length,
+    std::vector<std::byte>& scratch) {
+  const std::scoped_lock lock(mutex_);
+  LOCKSTEP_TRY(make());
+  LOCKSTEP_CHECK(offset <= bytes_.size() && length <= bytes_.size() - offset);
+  const ByteSpan part = ByteSpan(bytes_).subspan(offset, length);
+  if (is_loaded_) {
+    return part;
+  }
+  scratch.assign(part.begin(), part.end());
+  if (offset + length == bytes_.size()) {
+    bytes_ = {};
+    is_made_ = false;
+  }
+  return ByteSpan(scratch);
+}
+
+Status MadeSource::make() {
+  if (is_made_) {
+    return {};
+  }
+  bytes_.clear();
+  bytes_.reserve(expected_);
+  LOCKSTEP_TRY(stream([this](ByteSpan block) {
+    bytes_.insert(bytes_.end(), block.begin(), block.end());
+    return Status();
+  }));
+  is_made_ = true;
+  return {};
+}
+
 Value scalar_tensor(std::int64_t number) {
   return scalar_of(DType::kInt64, number);
 }

@@ -20,25 +20,23 @@ class MadeSource : public StorageSource {
   /// Units: bytes that there will be; 0 if nobody knows.
   explicit MadeSource(std::uint64_t bytes = 0) : expected_(bytes) {}
 
-  Result<ByteSpan> load() override {
-    const std::scoped_lock lock(mutex_);
-    if (!is_loaded_) {
-      bytes_.clear();
-      bytes_.reserve(expected_);
-      LOCKSTEP_TRY(stream([this](ByteSpan block) {
-        bytes_.insert(bytes_.end(), block.begin(), block.end());
-        return Status();
-      }));
-      is_loaded_ = true;
-    }
-    return ByteSpan(bytes_);
-  }
+  Result<ByteSpan> load() override;
+  /// Makes all bytes for the first view and drops them after the view of the
+  /// last one: who reads from front to end makes them once.
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override;
   Status stream(const BlockVisitor& visit) override = 0;
 
  private:
+  // Callers hold the lock.
+  Status make();
+
   std::uint64_t expected_;
   std::mutex mutex_;
-  bool is_loaded_ = false;
+  bool is_made_ = false;
+  bool is_loaded_ = false; // spans into `bytes_` are out
   std::vector<std::byte> bytes_;
 };
 
@@ -64,6 +62,14 @@ bool lies_in_rows(const Tensor& tensor);
 /// its view may begin behind the storage then. Ownership: the storage's.
 /// Errors: kCorrupt (E_VIEW_BOUNDS) outside of it; as `StorageSource::load`.
 Result<ByteSpan> row_bytes(const Tensor& tensor);
+
+/// Bytes [offset, offset + length) of those of `row_bytes`. Nothing is kept.
+/// Errors: as `StorageSource::view`.
+Result<ByteSpan> row_view(
+    const Tensor& tensor,
+    std::uint64_t offset,
+    std::uint64_t length,
+    std::vector<std::byte>& scratch);
 
 /// As `torch.tensor(number)`: int64 and float32 without dimensions.
 Value scalar_tensor(std::int64_t number);

@@ -2,9 +2,10 @@
 #include "lockstep/ckpt/core/swapped_storage.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "lockstep/ckpt/core/made_source.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -15,42 +16,70 @@ std::size_t number_bytes(DType dtype) {
   return info.name.starts_with("complex") ? info.size / 2 : info.size;
 }
 
-class SwappedStorage final : public StorageSource {
+class SwappedStorage final : public internal::MadeSource {
  public:
-  SwappedStorage(std::shared_ptr<StorageSource> source, std::size_t width)
-      : source_(std::move(source)),
-        width_(static_cast<std::ptrdiff_t>(width)) {}
+  SwappedStorage(
+      std::shared_ptr<StorageSource> source,
+      std::uint64_t bytes,
+      std::size_t width)
+      : MadeSource(bytes),
+        source_(std::move(source)),
+        size_(bytes),
+        width_(width) {}
 
-  Result<ByteSpan> load() override {
-    const std::scoped_lock lock(mutex_);
-    if (source_ != nullptr) {
-      LOCKSTEP_ASSIGN(const ByteSpan bytes, source_->load());
-      bytes_.assign(bytes.begin(), bytes.end());
-      for (auto at = bytes_.begin(); bytes_.end() - at >= width_;
-           at += width_) {
-        std::reverse(at, at + width_);
-      }
-      source_ = nullptr; // its bytes may go
+  // Reads the whole numbers that the range touches.
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    LOCKSTEP_CHECK(offset <= size_ && length <= size_ - offset);
+    const std::uint64_t skipped = offset % width_;
+    const std::uint64_t cut = (skipped + length) % width_;
+    const std::uint64_t size = std::min(
+        skipped + length + (cut == 0 ? 0 : width_ - cut),
+        size_ - (offset - skipped));
+    std::vector<std::byte> read;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan numbers,
+        source_->view(offset - skipped, size, read));
+    scratch.assign(numbers.begin(), numbers.end());
+    const auto step = static_cast<std::ptrdiff_t>(width_);
+    for (auto at = scratch.begin(); scratch.end() - at >= step; at += step) {
+      std::reverse(at, at + step);
     }
-    return ByteSpan(bytes_);
+    return ByteSpan(scratch).subspan(skipped, length);
+  }
+
+  Status stream(const BlockVisitor& visit) override {
+    std::vector<std::byte> scratch;
+    for (std::uint64_t at = 0; at < size_; at += kTensorBlockBytes) {
+      LOCKSTEP_ASSIGN(
+          const ByteSpan block,
+          view(at, std::min(kTensorBlockBytes, size_ - at), scratch));
+      LOCKSTEP_TRY(visit(block));
+    }
+    return {};
   }
 
  private:
   std::shared_ptr<StorageSource> source_;
-  std::ptrdiff_t width_;
-  std::mutex mutex_;
-  std::vector<std::byte> bytes_;
+  // Units: bytes.
+  std::uint64_t size_;
+  std::size_t width_;
 };
 
 } // namespace
 
 std::shared_ptr<StorageSource> swapped_storage(
     std::shared_ptr<StorageSource> source,
+    std::uint64_t bytes,
     DType dtype) {
   const std::size_t width = number_bytes(dtype);
-  return width == 1
-             ? std::move(source)
-             : std::make_shared<SwappedStorage>(std::move(source), width);
+  return width == 1 ? std::move(source)
+                    : std::make_shared<SwappedStorage>(
+                          std::move(source),
+                          bytes,
+                          width);
 }
 
 } // namespace lockstep::ckpt

@@ -120,6 +120,22 @@ Result<ByteSpan> internal::row_bytes(const Tensor& tensor) {
   return all.subspan(begin, size);
 }
 
+Result<ByteSpan> internal::row_view(
+    const Tensor& tensor,
+    std::uint64_t offset,
+    std::uint64_t length,
+    std::vector<std::byte>& scratch) {
+  if (length == 0) {
+    return ByteSpan();
+  }
+  return tensor.storage->source->view(
+      static_cast<std::uint64_t>(tensor.offset) *
+              dtype_info(tensor.dtype).size +
+          offset,
+      length,
+      scratch);
+}
+
 ByteSpan internal::element_bytes(
     const Tensor& tensor,
     std::optional<DType> dtype,

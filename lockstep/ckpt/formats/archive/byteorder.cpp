@@ -61,7 +61,8 @@ Status turn_storages(Checkpoint& file) {
   }
   for (const auto& storage : file.storages) {
     if (storage->source != nullptr) { // not of a missing record
-      storage->source = swapped_storage(storage->source, storage->dtype);
+      storage->source =
+          swapped_storage(storage->source, storage->nbytes, storage->dtype);
     }
   }
   std::string mixed;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/formats/legacy/storage_views.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,17 @@ class ViewSource final : public StorageSource {
       std::uint64_t length,
       std::vector<std::byte>& scratch) override {
     return root_->source->view(offset_ + offset, length, scratch);
+  }
+
+  Status stream(const BlockVisitor& visit) override {
+    std::vector<std::byte> scratch;
+    for (std::uint64_t at = 0; at < length_; at += kTensorBlockBytes) {
+      LOCKSTEP_ASSIGN(
+          const ByteSpan block,
+          view(at, std::min(kTensorBlockBytes, length_ - at), scratch));
+      LOCKSTEP_TRY(visit(block));
+    }
+    return {};
   }
 
  private:

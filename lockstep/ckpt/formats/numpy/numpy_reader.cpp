@@ -53,7 +53,7 @@ Tensor array_tensor(
   tensor.storage->dtype = tensor.dtype;
   tensor.storage->source =
       header.type.is_big_endian
-          ? swapped_storage(std::move(source), tensor.dtype)
+          ? swapped_storage(std::move(source), header.data_bytes, tensor.dtype)
           : std::move(source);
   return tensor;
 }

@@ -55,6 +55,11 @@ class FileStorage final : public StorageSource {
     return bytes_->view(offset, length, scratch);
   }
 
+  Status stream(const BlockVisitor& visit) override {
+    LOCKSTEP_TRY(open());
+    return bytes_->stream(visit);
+  }
+
  private:
   Status open() {
     const std::scoped_lock lock(mutex_);

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/formats/legacy/storage_views.h"
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/counted_source.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
@@ -89,6 +90,32 @@ TEST(LegacyReader, PutsTensorsOnViewsOntoTheWholeStorage) {
   }
   EXPECT_EQ(file->root.find("back")->as_tensor()->offset, 5);
   EXPECT_EQ(file->storages.size(), 1U);
+}
+
+TEST(LegacyReader, StreamsViewsWithoutReadingTheWholeStorage) {
+  struct Viewed final : StorageSource {
+    Result<ByteSpan> load() override {
+      return Error{.code = ErrorCode::kIo, .message = "the whole is read"};
+    }
+    Result<ByteSpan> view(
+        std::uint64_t offset,
+        std::uint64_t length,
+        std::vector<std::byte>& /*scratch*/) override {
+      return as_byte_span("abcdefgh").subspan(offset, length);
+    }
+  };
+  const auto root =
+      std::make_shared<Storage>(Storage{.nbytes = 8, .dtype = DType::kInt16});
+  root->source = std::make_shared<Viewed>();
+  StorageViews views;
+  const auto view = views.make(root, 1, 2);
+  ASSERT_TRUE(view) << to_string(view.error());
+  std::string streamed;
+  EXPECT_TRUE((*view)->source->stream([&streamed](ByteSpan block) {
+    streamed += as_text(block);
+    return Status();
+  }));
+  EXPECT_EQ(streamed, "cdef");
 }
 
 TEST(LegacyReader, MakesTensorsOfOldParametersAndVariables) {

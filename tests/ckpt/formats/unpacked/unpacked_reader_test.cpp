@@ -62,6 +62,23 @@ TEST_F(Unpacked, IsReadAsTheArchive) {
   EXPECT_TRUE(report->is_sound());
 }
 
+TEST_F(Unpacked, GivesABlockOfAFileThatIsNotMapped) {
+  const auto file = load("down", {.use_mmap = false}, fs_);
+  ASSERT_TRUE(file) << to_string(file.error());
+  for (const auto& storage : file->storages) {
+    std::string streamed;
+    EXPECT_TRUE(storage->source->stream([&](ByteSpan block) {
+      streamed += as_text(block);
+      return Status();
+    }));
+    std::vector<std::byte> scratch;
+    const auto view = storage->source->view(0, storage->nbytes, scratch);
+    ASSERT_TRUE(view) << to_string(view.error());
+    EXPECT_EQ(streamed, as_text(*view));
+    EXPECT_TRUE(view->empty() || view->data() == scratch.data());
+  }
+}
+
 TEST_F(Unpacked, NeedsEveryStorage) {
   ASSERT_TRUE(fs_.remove("down/training.pth/data/1"));
   const auto file = load_folder("down");
