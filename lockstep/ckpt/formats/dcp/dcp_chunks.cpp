@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/formats/dcp/dcp_chunks.h"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/dcp/dcp_part_place.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt::internal {
@@ -121,102 +121,141 @@ Status check_overlaps(const DcpItem& item, const Limits& limits) {
   return {};
 }
 
-// Takes the row-major bytes of a chunk and puts its rows where they belong.
-class Scatter {
- public:
-  Scatter(
-      std::span<std::byte> out,
-      const std::vector<std::int64_t>& whole,
-      const DcpPart& part,
-      std::size_t element)
-      : out_(out), part_(part), index_(part.sizes.size(), 0) {
-    strides_.resize(whole.size());
-    std::uint64_t step = element;
-    for (std::size_t d = whole.size(); d-- > 0;) {
-      strides_[d] = step;
-      step *= static_cast<std::uint64_t>(whole[d]);
-    }
-    row_bytes_ = whole.empty()
-                     ? element
-                     : static_cast<std::uint64_t>(part.sizes.back()) * element;
-    start_row();
-  }
-
-  Status write(ByteSpan bytes) {
-    while (!bytes.empty()) {
-      const std::uint64_t count =
-          std::min<std::uint64_t>(bytes.size(), row_bytes_ - in_row_);
-      std::memcpy(out_.data() + row_at_ + in_row_, bytes.data(), count);
-      bytes = bytes.subspan(count);
-      in_row_ += count;
-      if (in_row_ == row_bytes_) {
-        next_row();
-      }
-    }
+// Chunks of elements that share bytes have none of their own.
+Status check_packed(const DcpItem& item) {
+  const auto parts = std::ranges::count_if(
+      item.chunks,
+      [](const DcpChunk& chunk) { return volume(chunk.sizes) != 0; });
+  if (parts < 2 || dtype_info(item.dtype).per_byte == 1) {
     return {};
   }
+  Error error = read_error(
+      ErrorCode::kUnsupported,
+      "E_DTYPE",
+      format(
+          "tensor '{}' of {}, whose elements share bytes, lies in {} chunks",
+          escape(item.name),
+          dtype_info(item.dtype).name,
+          parts));
+  error.record = kDcpMetadataFile;
+  return error;
+}
 
- private:
-  // Behind the last row it starts again; nothing follows.
-  void next_row() {
-    for (std::size_t d = index_.size(); d-- > 1;) {
-      if (++index_[d - 1] < part_.sizes[d - 1]) {
-        break;
-      }
-      index_[d - 1] = 0;
-    }
-    start_row();
-  }
-
-  void start_row() {
-    in_row_ = 0;
-    row_at_ = 0;
-    for (std::size_t d = 0; d < index_.size(); ++d) {
-      row_at_ += static_cast<std::uint64_t>(part_.offsets[d] + index_[d]) *
-                 strides_[d];
-    }
-  }
-
-  std::span<std::byte> out_;
-  const DcpPart& part_;
-  std::vector<std::int64_t> index_;
-  std::vector<std::uint64_t> strides_;
-  std::uint64_t row_bytes_ = 0;
-  std::uint64_t row_at_ = 0;
-  std::uint64_t in_row_ = 0;
-};
-
-class ChunkedStorage final : public StorageSource {
+// Opens its parts when it is asked for bytes, and reads them where they lie.
+class ChunkedStorage final : public MadeSource {
  public:
   ChunkedStorage(
       const DcpItem& item,
+      std::uint64_t bytes,
       std::vector<DcpPart> parts,
       const LoadOptions& options,
       PartLoader load_part)
-      : name_(item.name),
+      : MadeSource(bytes),
+        name_(item.name),
         dtype_(item.dtype),
-        sizes_(item.sizes),
-        parts_(std::move(parts)),
+        size_(bytes),
         options_(options),
-        load_part_(load_part) {}
+        load_part_(load_part) {
+    const DTypeInfo& type = dtype_info(dtype_);
+    for (DcpPart& part : parts) {
+      const auto whole = static_cast<std::int64_t>(bytes);
+      PartPlace place =
+          type.per_byte > 1 // then it is the only part
+              ? PartPlace({whole}, {0}, {whole}, 1)
+              : PartPlace(item.sizes, part.offsets, part.sizes, type.size);
+      parts_.push_back({.part = std::move(part), .place = std::move(place)});
+    }
+    std::ranges::sort(parts_, {}, [](const PlacedPart& part) {
+      return part.place.begin();
+    });
+    are_runs_ = std::ranges::all_of(parts_, [](const PlacedPart& part) {
+      return part.place.is_one_run();
+    });
+  }
 
   Result<ByteSpan> load() override {
-    const std::scoped_lock lock(mutex_);
-    if (!is_loaded_) {
-      LOCKSTEP_TRY(parts_.size() == 1 ? load_single() : assemble());
-      is_loaded_ = true;
+    LOCKSTEP_TRY(open());
+    return parts_.size() == 1 && are_rows_ ? row_bytes(tensor_of(parts_[0]))
+                                           : MadeSource::load();
+  }
+
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    LOCKSTEP_TRY(open());
+    LOCKSTEP_CHECK(offset <= size_ && length <= size_ - offset);
+    if (!are_rows_) {
+      return MadeSource::view(offset, length, scratch);
     }
-    return bytes_;
+    const std::uint64_t end = offset + length;
+    std::vector<std::byte> read;
+    for (const PlacedPart& part : parts_) {
+      if (part.place.end() <= offset) {
+        continue;
+      }
+      if (part.place.begin() >= end) {
+        break;
+      }
+      const std::uint64_t from = part.place.before(offset);
+      const std::uint64_t to = part.place.before(end);
+      if (to - from == length) { // no other part has any of it
+        return row_view(tensor_of(part), from, length, scratch);
+      }
+      if (from != to) {
+        scratch.resize(length);
+        LOCKSTEP_ASSIGN(
+            const ByteSpan bytes,
+            row_view(tensor_of(part), from, to - from, read));
+        part.place.put(from, bytes, offset, scratch);
+      }
+    }
+    return ByteSpan(scratch).first(length);
+  }
+
+  Status stream(const BlockVisitor& visit) override {
+    LOCKSTEP_TRY(open());
+    if (are_runs_) {
+      for (const PlacedPart& part : parts_) {
+        LOCKSTEP_TRY(stream_rows(tensor_of(part), visit));
+      }
+      return {};
+    }
+    return are_rows_ ? stream_views(visit) : stream_assembled(visit);
   }
 
  private:
-  // The tensor in an item; `file` keeps its bytes alive.
-  Result<const Tensor*> open(const DcpPart& part, Checkpoint& file) {
-    if (part.tensor != nullptr) {
-      return part.tensor.get();
+  struct PlacedPart {
+    DcpPart part = {};
+    PartPlace place;
+  };
+
+  static const Tensor& tensor_of(const PlacedPart& part) {
+    return *part.part.tensor;
+  }
+
+  // The tensors keep what they need of their files.
+  Status open() {
+    const std::scoped_lock lock(mutex_);
+    if (is_open_) {
+      return {};
     }
-    LOCKSTEP_ASSIGN(file, load_part_(part.item, "", options_));
-    const Tensor* tensor = file.root.as_tensor();
+    for (PlacedPart& placed : parts_) {
+      DcpPart& part = placed.part;
+      if (part.tensor == nullptr) {
+        LOCKSTEP_ASSIGN(part.tensor, read_item(part));
+      }
+    }
+    are_rows_ = std::ranges::all_of(parts_, [](const PlacedPart& part) {
+      return lies_in_rows(tensor_of(part));
+    });
+    is_open_ = true;
+    return {};
+  }
+
+  Result<std::shared_ptr<const Tensor>> read_item(const DcpPart& part) const {
+    LOCKSTEP_ASSIGN(const Checkpoint file, load_part_(part.item, "", options_));
+    std::shared_ptr<const Tensor> tensor = file.root.shared_tensor();
     if (tensor == nullptr || tensor->dtype != dtype_ ||
         tensor->sizes != part.sizes || !has_bytes(*tensor)) {
       return bad_chunk(name_, "hold a different tensor than the metadata says");
@@ -224,44 +263,52 @@ class ChunkedStorage final : public StorageSource {
     return tensor;
   }
 
-  Status load_single() {
-    LOCKSTEP_ASSIGN(const Tensor* tensor, open(parts_[0], single_));
-    if (!lies_in_rows(*tensor)) {
-      return assemble();
+  // Compares a checksum on the way, where a view would read all for it first.
+  static Status stream_rows(const Tensor& tensor, const BlockVisitor& visit) {
+    const bool is_storage = lies_in_rows(tensor) && tensor.offset == 0 &&
+                            tensor.storage->nbytes == contiguous_bytes(tensor);
+    return is_storage ? tensor.storage->source->stream(visit)
+                      : for_each_block(tensor, visit);
+  }
+
+  Status stream_views(const BlockVisitor& visit) {
+    std::vector<std::byte> scratch;
+    for (std::uint64_t at = 0; at < size_; at += kTensorBlockBytes) {
+      LOCKSTEP_ASSIGN(
+          const ByteSpan block,
+          view(at, std::min(kTensorBlockBytes, size_ - at), scratch));
+      LOCKSTEP_TRY(visit(block));
     }
-    LOCKSTEP_ASSIGN(bytes_, row_bytes(*tensor));
     return {};
   }
 
-  Status assemble() {
-    std::uint64_t bytes = dtype_info(dtype_).size;
-    for (const std::int64_t size : sizes_) {
-      bytes *= static_cast<std::uint64_t>(size); // checked on open
-    }
-    assembled_.resize(bytes);
-    for (const DcpPart& part : parts_) {
-      Checkpoint file;
-      LOCKSTEP_ASSIGN(const Tensor* tensor, open(part, file));
-      Scatter scatter(assembled_, sizes_, part, dtype_info(dtype_).size);
-      LOCKSTEP_TRY(for_each_block(*tensor, [&scatter](ByteSpan block) {
-        return scatter.write(block);
+  Status stream_assembled(const BlockVisitor& visit) const {
+    std::vector<std::byte> whole(size_);
+    for (const PlacedPart& part : parts_) {
+      std::uint64_t at = 0;
+      LOCKSTEP_TRY(for_each_block(tensor_of(part), [&](ByteSpan block) {
+        part.place.put(at, block, 0, whole);
+        at += block.size();
+        return Status();
       }));
     }
-    bytes_ = assembled_;
-    return {};
+    return visit(whole);
   }
 
   std::string name_;
   DType dtype_;
-  std::vector<std::int64_t> sizes_;
-  std::vector<DcpPart> parts_;
+  // Units: bytes of the tensor.
+  std::uint64_t size_;
   LoadOptions options_;
   PartLoader load_part_;
+  // In the order of their first bytes.
+  std::vector<PlacedPart> parts_;
+  // Each lies in one piece.
+  bool are_runs_ = false;
   std::mutex mutex_;
-  bool is_loaded_ = false;
-  ByteSpan bytes_;
-  Checkpoint single_;
-  std::vector<std::byte> assembled_;
+  bool is_open_ = false;
+  // Known when they are open: the elements of each lie row by row.
+  bool are_rows_ = false;
 };
 
 } // namespace
@@ -292,7 +339,7 @@ Status check_coverage(const DcpItem& item, const Limits& limits) {
         item.name,
         format("leave a gap; expected {} elements, got {}", *wanted, covered));
   }
-  return {};
+  return check_packed(item);
 }
 
 Tensor make_chunked_tensor(
@@ -309,6 +356,7 @@ Tensor make_chunked_tensor(
   tensor.storage->nbytes = contiguous_bytes(tensor);
   tensor.storage->source = std::make_shared<ChunkedStorage>(
       item,
+      tensor.storage->nbytes,
       std::move(parts),
       options,
       load_part);

@@ -24,12 +24,14 @@ struct DcpPart {
 
 /// Checks that the chunks of `item` tile the tensor: none outside, no overlap,
 /// no gap. Errors: kCorrupt (E_DCP_COVERAGE, E_OVERFLOW, E_RANK), kUnsafe
-/// (E_LIMIT) for more chunks than can be compared.
+/// (E_LIMIT) for more chunks than can be compared, kUnsupported (E_DTYPE) for
+/// several chunks of elements that share bytes.
 Status check_coverage(const DcpItem& item, const Limits& limits);
 
-/// `item`, whose row-major bytes are read and assembled when first asked for.
-/// A single contiguous chunk is aliased. Errors of loading: those of the items;
-/// kCorrupt (E_DCP_COVERAGE) if a chunk's tensor is another than announced.
+/// `item`, whose items are opened when its row-major bytes are first asked for.
+/// Views and streams keep no bytes; `load` assembles them, and aliases a single
+/// chunk that is contiguous. Errors of reading: those of the items; kCorrupt
+/// (E_DCP_COVERAGE) if a chunk's tensor is another than announced.
 Tensor make_chunked_tensor(
     const DcpItem& item,
     std::vector<DcpPart> parts,
