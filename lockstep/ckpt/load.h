@@ -56,8 +56,9 @@ struct NamedTensor {
 /// in which `Tensor::span` finds the elements row by row: those of the mapped
 /// file where they lie so, else a copy, made when they are asked for first.
 /// Ownership: each holds what it needs of the file.
-/// Errors: throws those of `load`, and kUnsafe (E_DEPTH, E_LIMIT); reading a
-/// view that repeats its bytes beyond the limits throws kUnsafe (E_LIMIT).
+/// Errors: throws those of `load`, and kUnsafe (E_DEPTH, E_LIMIT); reading
+/// throws kUnsafe (E_LIMIT) when the copies that were read of one call together
+/// repeat the bytes of their storages beyond the limits.
 std::vector<NamedTensor> tensors(
     const std::string& path,
     const LoadOptions& options = {},

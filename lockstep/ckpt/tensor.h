@@ -283,8 +283,8 @@ class ExpansionBudget {
   explicit ExpansionBudget(std::uint64_t max_expanded_bytes)
       : max_expanded_bytes_(max_expanded_bytes) {}
 
-  /// Counts `tensor`, whose bytes are read or written next.
-  /// Errors: kUnsafe (E_LIMIT).
+  /// Counts `tensor`, whose bytes are read or written next; one that is refused
+  /// does not count. Errors: kUnsafe (E_LIMIT).
   Status add(const Tensor& tensor);
 
  private:

@@ -216,24 +216,28 @@ Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
 
 Status ExpansionBudget::add(const Tensor& tensor) {
   LOCKSTEP_TRY(check_expansion(tensor, max_expanded_bytes_));
-  if (storages_.insert(tensor.storage.get()).second) {
-    own_ += tensor.storage->nbytes;
+  const bool is_new = !storages_.contains(tensor.storage.get());
+  const std::uint64_t own = own_ + (is_new ? tensor.storage->nbytes : 0);
+  const std::uint64_t views = views_ + contiguous_bytes(tensor);
+  const bool fits = views / kViewsPerByte <= own ||
+                    views - kViewsPerByte * own <= max_expanded_bytes_;
+  if (!fits) {
+    return read_error(
+        ErrorCode::kUnsafe,
+        "E_LIMIT",
+        format(
+            "views of {} bytes of storages repeat them up to {}; "
+            "expected at most {} and {} for each byte",
+            own,
+            views,
+            max_expanded_bytes_,
+            kViewsPerByte),
+        "Limits::max_expanded_bytes allows more");
   }
-  views_ += contiguous_bytes(tensor);
-  const bool fits = views_ / kViewsPerByte <= own_ ||
-                    views_ - kViewsPerByte * own_ <= max_expanded_bytes_;
-  return fits ? Status()
-              : Status(read_error(
-                    ErrorCode::kUnsafe,
-                    "E_LIMIT",
-                    format(
-                        "views of {} bytes of storages repeat them up to {}; "
-                        "expected at most {} and {} for each byte",
-                        own_,
-                        views_,
-                        max_expanded_bytes_,
-                        kViewsPerByte),
-                    "Limits::max_expanded_bytes allows more"));
+  storages_.insert(tensor.storage.get());
+  own_ = own;
+  views_ = views;
+  return {};
 }
 
 class TensorBlocks::Impl {

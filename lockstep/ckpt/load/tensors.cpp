@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/made_source.h"
@@ -14,14 +16,35 @@
 namespace lockstep::ckpt {
 namespace {
 
+// What the tensors of one tree may expand together. Threads: any.
+class SharedBudget {
+ public:
+  explicit SharedBudget(std::uint64_t max_expanded_bytes)
+      : budget_(max_expanded_bytes) {}
+
+  // Counts `tensor` unless `is_counted` says that it was.
+  Status add(const Tensor& tensor, bool& is_counted) {
+    const std::scoped_lock lock(mutex_);
+    if (!is_counted) {
+      LOCKSTEP_TRY(budget_.add(tensor));
+      is_counted = true;
+    }
+    return {};
+  }
+
+ private:
+  std::mutex mutex_;
+  ExpansionBudget budget_;
+};
+
 // The elements of a tensor row by row, where every type may lie: those of its
 // storage if they are so, else a copy.
 class RowsSource final : public internal::MadeSource {
  public:
-  RowsSource(Tensor tensor, std::uint64_t max_expanded_bytes)
+  RowsSource(Tensor tensor, std::shared_ptr<SharedBudget> budget)
       : MadeSource(contiguous_bytes(tensor)),
         tensor_(std::move(tensor)),
-        max_expanded_bytes_(max_expanded_bytes) {}
+        budget_(std::move(budget)) {}
 
   Result<ByteSpan> load() override {
     if (internal::lies_in_rows(tensor_)) {
@@ -30,11 +53,19 @@ class RowsSource final : public internal::MadeSource {
         return bytes;
       }
     }
-    LOCKSTEP_TRY(check_expansion(tensor_, max_expanded_bytes_));
+    LOCKSTEP_TRY(budget_->add(tensor_, is_counted_));
     return MadeSource::load();
   }
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    return internal::lies_in_rows(tensor_)
+               ? internal::row_view(tensor_, offset, length, scratch)
+               : MadeSource::view(offset, length, scratch);
+  }
   Status stream(const BlockVisitor& visit) override {
-    LOCKSTEP_TRY(check_expansion(tensor_, max_expanded_bytes_));
+    LOCKSTEP_TRY(budget_->add(tensor_, is_counted_));
     return for_each_block(tensor_, visit);
   }
 
@@ -47,10 +78,13 @@ class RowsSource final : public internal::MadeSource {
   }
 
   const Tensor tensor_;
-  const std::uint64_t max_expanded_bytes_;
+  const std::shared_ptr<SharedBudget> budget_;
+  bool is_counted_ = false; // guarded by the lock of `budget_`
 };
 
-Tensor row_by_row(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
+Tensor row_by_row(
+    const Tensor& tensor,
+    const std::shared_ptr<SharedBudget>& budget) {
   Tensor result = tensor;
   if (!has_bytes(tensor)) {
     return result;
@@ -61,8 +95,7 @@ Tensor row_by_row(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
   result.is_neg = false;
   result.storage = std::make_shared<Storage>(*tensor.storage);
   result.storage->nbytes = contiguous_bytes(tensor);
-  result.storage->source =
-      std::make_shared<RowsSource>(tensor, max_expanded_bytes);
+  result.storage->source = std::make_shared<RowsSource>(tensor, budget);
   return result;
 }
 
@@ -70,10 +103,9 @@ Tensor row_by_row(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
 
 std::vector<NamedTensor> tensors_of(const Value& root, const Limits& limits) {
   std::vector<NamedTensor> result;
+  const auto budget = std::make_shared<SharedBudget>(limits.max_expanded_bytes);
   for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-    result.push_back(
-        {.name = name,
-         .tensor = row_by_row(tensor, limits.max_expanded_bytes)});
+    result.push_back({.name = name, .tensor = row_by_row(tensor, budget)});
   }).value();
   return result;
 }

@@ -204,5 +204,72 @@ TEST(Tensors, AreBoundedWhereAViewRepeatsItsBytes) {
       "E_LIMIT");
 }
 
+// A thousand views of four bytes, each of which is small enough.
+TEST(Tensors, AreBoundedTogetherWhereViewsRepeatTheSameBytes) {
+  Tensor view = tensor_of<float>(DType::kFloat32, {1}, {1});
+  view.sizes = {200};
+  view.strides = {0};
+  Tensor flipped = tensor_of<float>(DType::kFloat32, {1, 2}, {2});
+  flipped.is_neg = true;
+  Dict dict;
+  for (const char* name : {"a", "b", "c"}) {
+    dict.items.emplace_back(name, view);
+  }
+  dict.items.emplace_back("flipped", flipped);
+  const auto all = tensors_of(Value(dict), {.max_expanded_bytes = 1000});
+  const auto read = [&all](std::size_t i) {
+    return error_of([&] { static_cast<void>(all[i].tensor.span<float>()); })
+        .detail;
+  };
+  EXPECT_EQ(read(0), "");
+  EXPECT_EQ(read(1), "E_LIMIT");
+  EXPECT_EQ(read(1), "E_LIMIT");
+  EXPECT_EQ(read(0), "") << "counted once";
+  EXPECT_EQ(read(3), "") << "what was refused does not count";
+  std::uint64_t streamed = 0;
+  const auto count = [&streamed](ByteSpan block) {
+    streamed += block.size();
+    return Status();
+  };
+  const Tensor& last = all[2].tensor;
+  EXPECT_EQ(last.storage->source->stream(count).error().detail, "E_LIMIT");
+  EXPECT_EQ(streamed, 0U);
+  // Another call has a limit of its own.
+  const auto others = tensors_of(Value(dict), {.max_expanded_bytes = 1000});
+  EXPECT_TRUE(others[2].tensor.storage->source->stream(count));
+  EXPECT_EQ(streamed, 800U);
+}
+
+// Those that lie row by row in a file are not copied for who reads blocks.
+TEST(Tensors, GiveBlocksOfTheirFile) {
+  struct Counted final : StorageSource {
+    std::string bytes = "abcdefgh";
+    int loads = 0;
+    Result<ByteSpan> load() override {
+      ++loads;
+      return as_byte_span(bytes);
+    }
+    Result<ByteSpan> view(
+        std::uint64_t offset,
+        std::uint64_t length,
+        std::vector<std::byte>& /*scratch*/) override {
+      return as_byte_span(bytes).subspan(offset, length);
+    }
+  };
+  const auto source = std::make_shared<Counted>();
+  Tensor tensor = bytes_tensor("abcdefgh", {8});
+  tensor.storage->source = source;
+  tensor.sizes = {3};
+  tensor.offset = 2;
+  const auto all = tensors_of(dict_of("w", tensor));
+  std::string text;
+  EXPECT_TRUE(for_each_block(all[0].tensor, [&text](ByteSpan block) {
+    text += as_text(block);
+    return Status();
+  }));
+  EXPECT_EQ(text, "cde");
+  EXPECT_EQ(source->loads, 0);
+}
+
 } // namespace
 } // namespace lockstep::ckpt
