@@ -90,11 +90,6 @@ bool has_overflowed(const StorageSource& source) {
   return cast != nullptr && cast->has_overflowed();
 }
 
-std::uint64_t element_bytes(const Tensor& tensor) {
-  return static_cast<std::uint64_t>(tensor.numel()) *
-         dtype_info(tensor.dtype).size;
-}
-
 std::string tag_of(const Tensor& tensor) {
   return format(
       "{} {}",
@@ -192,14 +187,14 @@ class Converter final : public TreeCopy {
 
   Status convert_tensor(Tensor& tensor) {
     const Tensor old = tensor;
-    const bool is_part = element_bytes(old) != old.storage->nbytes;
+    const bool is_part = contiguous_bytes(old) != old.storage->nbytes;
     if (options_.clone_views && is_part) {
       LOCKSTEP_TRY(budget_.add(old));
       Tensor stored = old; // the flags stay with the tensor
       stored.is_conj = false;
       stored.is_neg = false;
       tensor.storage = std::make_shared<Storage>(Storage{
-          .nbytes = element_bytes(old),
+          .nbytes = contiguous_bytes(old),
           .location = old.storage->location,
           .source = std::make_shared<internal::GatheredSource>(stored),
           .dtype = old.dtype});

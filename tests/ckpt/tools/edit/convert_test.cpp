@@ -150,6 +150,28 @@ TEST(ConvertTensors, ClonesViewsAndKeepsTiedWeights) {
       result->root.find("b")->as_tensor()->storage);
 }
 
+// Two elements in a byte, rows of whole bytes: [3, 3] takes 6.
+TEST(ConvertTensors, ClonesViewsOfElementsThatShareBytes) {
+  Tensor whole = bytes_tensor("abcdef", {6});
+  whole.dtype = DType::kQUInt4x2;
+  whole.sizes = {3, 3};
+  whole.strides = {3, 1};
+  Tensor part = whole;
+  part.storage = storage_of("..abcdef", DType::kQUInt4x2);
+  part.offset = 2;
+  const Value root = Value::dict({{"whole", whole}, {"part", part}});
+  const auto result = convert_tensors(root, {.clone_views = true});
+  ASSERT_TRUE(result) << to_string(result.error());
+  for (const char* name : {"whole", "part"}) {
+    const Tensor& tensor = *result->root.find(name)->as_tensor();
+    EXPECT_EQ(tensor.storage->nbytes, 6U) << name;
+    EXPECT_EQ(as_text(*tensor.storage->source->load()), "abcdef") << name;
+  }
+  ASSERT_EQ(result->changes.size(), 1U);
+  EXPECT_EQ(result->changes[0].name, "part");
+  EXPECT_EQ(result->changes[0].to_bytes, 6U);
+}
+
 TEST(ConvertTensors, MapsLocationsAndKeepsSharedNodes) {
   Tensor tensor = tensor_of<float>(DType::kFloat32, {1}, {1});
   tensor.storage->location = "cuda:3";
