@@ -106,7 +106,9 @@ Result<int> run_average(const AverageArgs& args, const Common& common) {
     roots.push_back({.name = input.name(), .root = last.root});
   }
   LOCKSTEP_ASSIGN(const auto target, check_target(args, last, common));
-  LOCKSTEP_ASSIGN(auto mean, ckpt::average(roots, args.key));
+  LOCKSTEP_ASSIGN(
+      auto mean,
+      ckpt::average(roots, args.key, common.load.limits.max_expanded_bytes));
   const bool is_program =
       target.format() == ckpt::format_of(last).writer.name &&
       last.program != nullptr;

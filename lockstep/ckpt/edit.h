@@ -254,12 +254,16 @@ struct Averaged {
 
 /// Sums in float64 in the order of `files`, divides and rounds to the tensors'
 /// own type, as PyTorch does; lazy. Tensors that share memory in every file
-/// share it. `weights_key` as in `weights_to_edit`.
+/// share it. `weights_key` as in `weights_to_edit`. `max_expanded_bytes` bounds
+/// what the means take beyond the storages of the last tree
+/// (`Limits::max_expanded_bytes`).
 /// Errors: kMismatch (E_NOT_ALIKE) with all names, shapes and types that do not
-/// fit; kInvalidArgument for fewer than two; as `weights_to_edit`.
+/// fit, and all views beyond that bound; kInvalidArgument for fewer than two;
+/// as `weights_to_edit`.
 Result<Averaged> average(
     std::span<const NamedRoot> files,
-    std::string_view weights_key = {});
+    std::string_view weights_key = {},
+    std::uint64_t max_expanded_bytes = Limits().max_expanded_bytes);
 
 // Changes the tensors of a checkpoint and nothing else: element type, device
 // tag, views cut to their own bytes. Lazy: bytes are converted block by block

@@ -101,7 +101,8 @@ using Entries = std::map<std::string, const Value*>;
 
 class Averager {
  public:
-  explicit Averager(std::span<const NamedRoot> files) : files_(files) {}
+  Averager(std::span<const NamedRoot> files, std::uint64_t max_expanded_bytes)
+      : files_(files), expanded_(max_expanded_bytes) {}
 
   Result<Averaged> run(std::string_view weights_key) {
     for (const NamedRoot& file : files_) {
@@ -286,7 +287,7 @@ class Averager {
   std::vector<WeightsPlace> places_;
   std::vector<Entries> entries_;
   std::vector<std::string> problems_;
-  ExpansionBudget expanded_{Limits().max_expanded_bytes};
+  ExpansionBudget expanded_;
   std::map<
       std::tuple<ViewKey, std::vector<std::int64_t>, DType>,
       std::shared_ptr<Storage>>
@@ -298,14 +299,15 @@ class Averager {
 
 Result<Averaged> average(
     std::span<const NamedRoot> files,
-    std::string_view weights_key) {
+    std::string_view weights_key,
+    std::uint64_t max_expanded_bytes) {
   if (files.size() < 2) {
     return Error{
         .code = ErrorCode::kInvalidArgument,
         .op = "ckpt.edit",
         .message = "a mean takes at least two checkpoints"};
   }
-  return Averager(files).run(weights_key);
+  return Averager(files, max_expanded_bytes).run(weights_key);
 }
 
 } // namespace lockstep::ckpt

@@ -111,6 +111,18 @@ TEST(Average, RefusesViewsThatRepeatTheirBytesWithoutEnd) {
       HasSubstr("repeats its bytes beyond the limit"));
 }
 
+TEST(Average, TakesItsBoundFromTheCaller) {
+  Tensor view = floats({1});
+  view.sizes = {300};
+  view.strides = {0};
+  const Value root = Value::dict({{"w", Value(view)}});
+  const std::array<NamedRoot, 2> files{{{"a.pt", root}, {"b.pt", root}}};
+  EXPECT_EQ(average(files, {}, 1000).error().detail, "E_NOT_ALIKE");
+  const auto mean = average(files, {}, 2000);
+  ASSERT_TRUE(mean) << to_string(mean.error());
+  EXPECT_EQ(mean->weights.find("w")->as_tensor()->storage->nbytes, 1200U);
+}
+
 TEST(Average, KeepsWhatIsSharedInEveryFile) {
   const auto root = [](float value, bool is_shared) {
     const Tensor one = floats({value});
