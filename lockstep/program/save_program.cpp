@@ -199,7 +199,7 @@ void save_program(const ProgramImpl& net, const std::string& path) {
     const ExportedInput& input = model.inputs[i];
     if (net.tensors()[i].defined() &&
         input.kind != ckpt::ExportedInputKind::kTensorConstant) {
-      const ExportedWeight& weight = *model.find_weight(input.target);
+      const ExportedWeight& weight = *model.find_weight(input);
       check_own_record(weight, net.data().path);
       records.put(weight, net.tensors()[i]);
     }

@@ -71,12 +71,25 @@ class Branch(nn.Module):
         return [y * self.weight, kept]
 
 
+class Named(nn.Module):
+    """A buffer that is called as a strict export calls a constant."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("lifted_tensor_0", torch.ones(4))
+
+    def forward(self, x):
+        return x + self.lifted_tensor_0 + torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+
 def nets():
+    """Name, net, arguments, keyword arguments, shapes, is_strict."""
     batch = torch.export.Dim("batch", min=2, max=64)
     yield "plain", Plain(), (torch.randn(5, 4),), {"flag": True}, {
-        "x": {0: batch}, "flag": None}
-    yield "tied", Tied(), (torch.tensor([[1, 2]]),), {}, None
-    yield "branch", Branch(), (torch.randn(3),), {}, None
+        "x": {0: batch}, "flag": None}, False
+    yield "tied", Tied(), (torch.tensor([[1, 2]]),), {}, None, False
+    yield "branch", Branch(), (torch.randn(3),), {}, None, False
+    yield "named", Named(), (torch.randn(4),), {}, None, True
 
 
 def operators(graph_module):
@@ -112,9 +125,9 @@ def pack(path, out, program):
 
 
 def write(folder):
-    for name, net, args, kwargs, shapes in nets():
+    for name, net, args, kwargs, shapes, is_strict in nets():
         program = torch.export.export(
-            net, args, kwargs, dynamic_shapes=shapes, strict=False)
+            net, args, kwargs, dynamic_shapes=shapes, strict=is_strict)
         path = f"{folder}/{name}"
         torch.export.save(program, path + ".pt2")
         torch.save(program.state_dict, path + ".pt")

@@ -29,6 +29,17 @@ class Shared(nn.Module):
         return x * self.ref * 2 + x * self.w
 
 
+class Named(nn.Module):
+    """A buffer that is called as a strict export calls a constant."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("lifted_tensor_0", torch.ones(4))
+
+    def forward(self, x):
+        return x + self.lifted_tensor_0 + torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+
 class Overlapping(nn.Module):
     def __init__(self):
         super().__init__()
@@ -249,6 +260,7 @@ def nets():
     x = torch.ones(4, 3)
     norm, photo = image()
     yield "shared", Shared(), (x,), {}, False
+    yield "named", Named(), (torch.ones(4),), {"strict": True}, False
     yield "overlapping", Overlapping(), (torch.ones(4, 6),), {}, False
     yield "expanded", Expanded(), (x,), {}, False
     yield "keywords", Keywords(), (x,), {"kwargs": {"b": x + 1, "a": x + 2}}, False

@@ -96,6 +96,16 @@ TEST_F(Modes, ABufferInAParametersMemoryHasNoGradient) {
   }
 }
 
+TEST_F(Modes, AConstantMayHaveTheNameOfABuffer) {
+  Program net = load_program(path("named"));
+  EXPECT_EQ(net->forward(torch::zeros({4})).sum().item<double>(), 14);
+  const at::NoGradGuard no_grad;
+  net->named_buffers()["lifted_tensor_0"].fill_(2);
+  save_program(*net, *folder / "named_saved.pt2");
+  Program again = load_program(*folder / "named_saved.pt2");
+  EXPECT_EQ(again->forward(torch::zeros({4})).sum().item<double>(), 18);
+}
+
 TEST_F(Modes, WeightsThatShareMemoryAreSavedOrRefused) {
   Program net = load_program(path("overlapping"));
   const at::NoGradGuard no_grad;

@@ -60,13 +60,10 @@ std::vector<at::Tensor> load_tensors(const ckpt::ExportedModel& model) {
   std::vector<at::Tensor> tensors(model.inputs.size());
   for (std::size_t i = 0; i < model.inputs.size(); ++i) {
     const ExportedInput& input = model.inputs[i];
-    const bool is_tensor = input.kind == ExportedInputKind::kParameter ||
-                           input.kind == ExportedInputKind::kBuffer ||
-                           input.kind == ExportedInputKind::kTensorConstant;
-    if (!is_tensor) {
+    if (!input.is_tensor()) {
       continue;
     }
-    const ExportedWeight& weight = *model.find_weight(input.target);
+    const ExportedWeight& weight = *model.find_weight(input);
     if (weight.is_pickle) {
       raise(
           {.code = ErrorCode::kUnsupported,

@@ -66,6 +66,9 @@ struct ExportedInput {
   std::string target = {};
   /// Of a buffer: it is part of the state_dict.
   bool is_persistent = true;
+
+  /// A parameter, a buffer or a tensor constant.
+  [[nodiscard]] bool is_tensor() const noexcept;
 };
 
 /// Where an output of the graph goes.
@@ -144,11 +147,20 @@ struct ExportedModel {
   std::string torch_version = {};
   /// In the order of the file, constants last.
   std::vector<ExportedWeight> weights = {};
-  /// Places in `weights` by name.
-  std::map<std::string, std::size_t, std::less<>> weight_index = {};
+  /// Places in `weights` by name, of constants and of the others: torch gives
+  /// a constant that it lifts the name of a buffer.
+  using WeightIndex = std::map<std::string, std::size_t, std::less<>>;
+  WeightIndex weight_index = {};
+  WeightIndex constant_index = {};
 
-  /// By name; null if absent.
-  [[nodiscard]] const ExportedWeight* find_weight(std::string_view name) const;
+  /// By name, among the constants or among the others; null if absent.
+  [[nodiscard]] const ExportedWeight* find_weight(
+      std::string_view weight,
+      bool is_constant) const;
+  /// The tensor of an input that `is_tensor`, as torch finds it: constants and
+  /// buffers that are not persistent lie among the constants.
+  [[nodiscard]] const ExportedWeight* find_weight(
+      const ExportedInput& input) const;
 };
 
 /// All of a file. Ownership: keeps the file open, whose tensors are lazy.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -61,6 +62,12 @@ class ExportedReader {
     for (const ZipRecord& record : zip_->records()) {
       const std::string name = model_name(record.name);
       if (!name.empty()) {
+        if (!names_.insert(name).second) { // an old archive in a new one
+          return corrupt_file(
+              "E_PROGRAM",
+              format("two programs are called '{}'", escape(name)),
+              record.name);
+        }
         LOCKSTEP_TRY(model(
             record,
             file.models.emplace_back(
@@ -135,10 +142,23 @@ class ExportedReader {
     for (const PayloadPlace& place : kPlaces) {
       LOCKSTEP_TRY(payloads(place, out));
     }
-    for (std::size_t i = 0; i < out.weights.size(); ++i) {
-      out.weight_index.emplace(out.weights[i].name, i);
-    }
+    LOCKSTEP_TRY(index_weights(out));
     return check_weights(out);
+  }
+
+  static Status index_weights(ExportedModel& model) {
+    for (std::size_t i = 0; i < model.weights.size(); ++i) {
+      const ExportedWeight& weight = model.weights[i];
+      auto& index =
+          weight.is_constant ? model.constant_index : model.weight_index;
+      if (!index.emplace(weight.name, i).second) { // keys of a pickle
+        return corrupt_file(
+            "E_PROGRAM",
+            format("two weights are called '{}'", escape(weight.name)),
+            weight.record);
+      }
+    }
+    return {};
   }
 
   Status payloads(const PayloadPlace& place, ExportedModel& model) {
@@ -275,15 +295,12 @@ class ExportedReader {
   // Every parameter, buffer and constant that the graph takes has its tensor.
   static Status check_weights(const ExportedModel& model) {
     for (const ExportedInput& input : model.inputs) {
-      const bool is_tensor = input.kind == ExportedInputKind::kParameter ||
-                             input.kind == ExportedInputKind::kBuffer ||
-                             input.kind == ExportedInputKind::kTensorConstant;
-      if (is_tensor && model.find_weight(input.target) == nullptr) {
+      if (input.is_tensor() && model.find_weight(input) == nullptr) {
         return corrupt_file(
             "E_NO_STORAGE",
             format(
-                "the program takes '{}', which the tables of weights and "
-                "constants do not have",
+                "the program takes '{}', which is not in its table of weights "
+                "or of constants",
                 escape(input.target)));
       }
     }
@@ -294,16 +311,11 @@ class ExportedReader {
   const LoadOptions& options_;
   PartLoader load_part_;
   std::vector<Warning> warnings_;
+  std::set<std::string> names_;
   std::map<std::string, std::shared_ptr<Storage>> storages_;
 };
 
 } // namespace
-
-const ExportedWeight* ExportedModel::find_weight(
-    std::string_view wanted) const {
-  const auto found = weight_index.find(wanted);
-  return found == weight_index.end() ? nullptr : &weights[found->second];
-}
 
 bool is_exported(const ZipReader& zip) {
   if (zip.find(kOldGraphRecord) != nullptr) {

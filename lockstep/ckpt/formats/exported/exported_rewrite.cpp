@@ -147,7 +147,7 @@ class Rewriter {
     const Entries old = entries_of(before);
     const Entries now = entries_of(after);
     if (before == nullptr || !has_constants(*before)) {
-      compare(model, old, now, front);
+      compare(model, old, now, front, false);
       return;
     }
     for (const std::string_view part : {kExportedState, kExportedConstants}) {
@@ -155,7 +155,8 @@ class Rewriter {
           model,
           entries_of(entry_of(old, part)),
           entries_of(entry_of(now, part)),
-          front + std::string(part) + ".");
+          front + std::string(part) + ".",
+          part == kExportedConstants);
     }
     for (const auto& [key, value] : now) {
       if (!old.contains(key)) {
@@ -175,7 +176,8 @@ class Rewriter {
       const ExportedModel& model,
       const Entries& old,
       const Entries& now,
-      const std::string& front) {
+      const std::string& front,
+      bool are_constants) {
     for (const auto& [name, value] : now) {
       if (!old.contains(name)) {
         add_foreign(front, name);
@@ -183,7 +185,7 @@ class Rewriter {
     }
     for (const auto& [name, value] : old) {
       const Value* same = entry_of(now, name);
-      const ExportedWeight* weight = model.find_weight(name);
+      const ExportedWeight* weight = model.find_weight(name, are_constants);
       if (same == nullptr) {
         problems_.push_back(
             format("'{}' is missing", escape(front + std::string(name))));

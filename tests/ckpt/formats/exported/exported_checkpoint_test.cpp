@@ -28,20 +28,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kConstantsRecord =
-    "net/data/constants/model_constants_config.json";
-
-std::string payload_row(const std::string& name, const std::string& fields) {
-  return "\"" + name + R"(": {"is_param": false, )" + fields +
-         R"(, "tensor_meta": {"dtype": 7, "sizes": [{"as_int": 2}],
-            "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0},
-            "requires_grad": false, "layout": 7}})";
-}
-
-std::string payload_table(const std::string& rows) {
-  return R"({"config": {)" + rows + "}}";
-}
-
 class ExportedCheckpoint : public testing::Test {
  protected:
   static std::shared_ptr<ByteSource> source_of(const Records& records) {

@@ -81,7 +81,7 @@ class ExportedOracle : public testing::Test {
 };
 
 TEST_F(ExportedOracle, HoldsWhatPythonSays) {
-  ASSERT_EQ(expected().size(), 3U);
+  ASSERT_EQ(expected().size(), 4U);
   for (const auto& [net, lines] : expected()) {
     const auto file = open_program(path(net + ".pt2"));
     ASSERT_TRUE(file) << net << ": " << to_string(file.error());
@@ -114,6 +114,20 @@ TEST_F(ExportedOracle, SharesTheMemoryOfTiedWeights) {
         root.find("first.weight")->as_tensor()->storage,
         root.find("last.weight")->as_tensor()->storage);
   }
+}
+
+TEST_F(ExportedOracle, KeepsAConstantApartFromTheBufferOfItsName) {
+  const auto file = open_program(path("named.pt2"));
+  ASSERT_TRUE(file) << to_string(file.error());
+  const ExportedModel& model = file->models.at(0);
+  std::vector<bool> are_constants;
+  for (const ExportedInput& input : model.inputs) {
+    if (input.is_tensor()) {
+      EXPECT_EQ(input.target, "lifted_tensor_0");
+      are_constants.push_back(model.find_weight(input)->is_constant);
+    }
+  }
+  EXPECT_EQ(are_constants, (std::vector<bool>{false, true}));
 }
 
 TEST_F(ExportedOracle, TakesOtherWeightsAndPythonHasThem) {

@@ -71,6 +71,23 @@ inline constexpr const char* kWeightsJson = R"({"config": {"w": {
     "requires_grad": true, "device": {"type": "cpu", "index": null},
     "layout": 7}}}})";
 
+inline constexpr const char* kConstantsRecord =
+    "net/data/constants/model_constants_config.json";
+
+/// A row of a table of tensors, [2] of float32.
+inline std::string payload_row(
+    const std::string& name,
+    const std::string& fields) {
+  return "\"" + name + R"(": {"is_param": false, )" + fields +
+         R"(, "tensor_meta": {"dtype": 7, "sizes": [{"as_int": 2}],
+            "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0},
+            "requires_grad": false, "layout": 7}})";
+}
+
+inline std::string payload_table(const std::string& rows) {
+  return R"({"config": {)" + rows + "}}";
+}
+
 inline Records program_records() {
   return {
       {"net/archive_format", "pt2"},
