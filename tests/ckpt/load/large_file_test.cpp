@@ -46,7 +46,7 @@ class ZeroPages final : public StorageSource {
   std::uint64_t size_;
 };
 
-Tensor bytes_tensor(
+Tensor pages_tensor(
     const std::shared_ptr<ZeroPages>& source,
     std::uint64_t size) {
   Tensor tensor;
@@ -69,8 +69,8 @@ TEST(LargeFile, PassesFourGibibytesAndIsReadByAll) {
   const test::ScratchDir folder;
   const std::string path = folder / "large.pt";
   const Value root = Value::dict(
-      {{"large", bytes_tensor(large, kLargeBytes)},
-       {"small", bytes_tensor(small, 3)}});
+      {{"large", pages_tensor(large, kLargeBytes)},
+       {"small", pages_tensor(small, 3)}});
   const Status saved = save(path, root, {.durable = false});
   ASSERT_TRUE(saved) << to_string(saved.error());
 

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 const SaveOptions kSafetensors{.format = "safetensors"};
 
-Tensor bytes_tensor(const std::string& bytes) {
+Tensor row_of_bytes(const std::string& bytes) {
   return tensor_of<char>(
       DType::kUInt8,
       std::vector<char>(bytes.begin(), bytes.end()),
@@ -48,8 +48,8 @@ Error save_refusal(
 
 TEST(SafetensorsWriter, SortsByTypeThenName) {
   const Value value = Value::dict(
-      {{"b", bytes_tensor("b")},
-       {"a", bytes_tensor("a")},
+      {{"b", row_of_bytes("b")},
+       {"a", row_of_bytes("a")},
        {"n",
         Value::dict({{"f", tensor_of<float>(DType::kFloat32, {1}, {})}})}});
   const std::string header =
@@ -71,7 +71,7 @@ TEST(SafetensorsWriter, TurnsOtherValuesIntoMetadata) {
        {"arch", "resnet\"18"},
        {"none", None{}},
        {"opt", Value::dict({{"betas", Value::tuple({0.9, 0.99})}})},
-       {"w", bytes_tensor("w")}}));
+       {"w", row_of_bytes("w")}}));
   const auto file = load_bytes(bytes);
   ASSERT_TRUE(file) << to_string(file.error());
   const Value& metadata = file->root.as_dict()->attributes.at(0).second;
@@ -96,14 +96,14 @@ TEST(SafetensorsWriter, KeepsTheMetadataOfAFile) {
 }
 
 TEST(SafetensorsWriter, MakesStridedTensorsRowMajor) {
-  Tensor turned = bytes_tensor("abcdef");
+  Tensor turned = row_of_bytes("abcdef");
   turned.sizes = {3, 2};
   turned.strides = {1, 3};
   EXPECT_THAT(saved(Value::dict({{"t", turned}})), testing::EndsWith("adbecf"));
 }
 
 TEST(SafetensorsWriter, RefusesTensorsThatShareMemoryUnlessToldToClone) {
-  const Tensor base = bytes_tensor("abcd");
+  const Tensor base = row_of_bytes("abcd");
   Tensor part = base;
   part.sizes = {2};
   part.offset = 1;
@@ -118,7 +118,7 @@ TEST(SafetensorsWriter, RefusesTensorsThatShareMemoryUnlessToldToClone) {
 }
 
 TEST(SafetensorsWriter, TakesPartsOfAStorageThatDoNotOverlap) {
-  Tensor left = bytes_tensor("abcd");
+  Tensor left = row_of_bytes("abcd");
   left.sizes = {2};
   Tensor right = left;
   right.offset = 2;
@@ -128,7 +128,7 @@ TEST(SafetensorsWriter, TakesPartsOfAStorageThatDoNotOverlap) {
 }
 
 TEST(SafetensorsWriter, RefusesATensorThatRepeatsItsBytes) {
-  Tensor expanded = bytes_tensor("a");
+  Tensor expanded = row_of_bytes("a");
   expanded.sizes = {1'000'000'000'000};
   expanded.strides = {0};
   const Error error = save_refusal(Value::dict({{"e", expanded}}));
@@ -143,11 +143,11 @@ struct Refusal {
 };
 
 std::vector<Refusal> refusals() {
-  Tensor meta = bytes_tensor("ab");
+  Tensor meta = row_of_bytes("ab");
   meta.storage = std::make_shared<Storage>(Storage{.nbytes = 2});
-  Tensor outside = bytes_tensor("ab");
+  Tensor outside = row_of_bytes("ab");
   outside.offset = 1;
-  Tensor quantized = bytes_tensor("ab");
+  Tensor quantized = row_of_bytes("ab");
   quantized.dtype = DType::kQInt8;
   return {
       {"Object",
@@ -160,8 +160,8 @@ std::vector<Refusal> refusals() {
        "'s' is not a tensor"},
       {"SameName",
        Value::dict(
-           {{"a.b", bytes_tensor("x")},
-            {"a", Value::dict({{"b", bytes_tensor("y")}})}}),
+           {{"a.b", row_of_bytes("x")},
+            {"a", Value::dict({{"b", row_of_bytes("y")}})}}),
        "E_SAME_NAME",
        "'a.b' is the name of two values"},
       {"Complex128",
@@ -174,13 +174,13 @@ std::vector<Refusal> refusals() {
        "'q' is qint8 [2], which safetensors cannot hold"},
       {"Meta", Value::dict({{"m", meta}}), "E_NOT_TENSOR", "without bytes"},
       {"Outside", Value::dict({{"o", outside}}), "E_VIEW_BOUNDS", "'o' is"},
-      {"Name", Value::dict({{"\xff", bytes_tensor("x")}}), "E_NAME", "\\xff"},
+      {"Name", Value::dict({{"\xff", row_of_bytes("x")}}), "E_NAME", "\\xff"},
       {"Surrogate",
-       Value::dict({{"w\xed\xa0\x80", bytes_tensor("x")}}),
+       Value::dict({{"w\xed\xa0\x80", row_of_bytes("x")}}),
        "E_NAME",
        R"(w\xed\xa0\x80)"},
       {"Reserved",
-       Value::dict({{"__metadata__", bytes_tensor("x")}}),
+       Value::dict({{"__metadata__", row_of_bytes("x")}}),
        "E_NAME",
        "__metadata__"},
   };
@@ -207,9 +207,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 Value three() {
   return Value::dict(
-      {{"a", bytes_tensor("aaa")},
-       {"b", bytes_tensor("bb")},
-       {"c", bytes_tensor("cccccc")}});
+      {{"a", row_of_bytes("aaa")},
+       {"b", row_of_bytes("bb")},
+       {"c", row_of_bytes("cccccc")}});
 }
 
 TEST(SafetensorsShards, AreReadThroughTheirIndex) {
@@ -251,8 +251,8 @@ void expect_old_or_new(std::uint64_t failures) {
   SaveOptions options = kSafetensors;
   options.shard_bytes = 5;
   Value other = three();
-  other.set("a", bytes_tensor("AAA"));
-  other.set("c", bytes_tensor("CCCCCC"));
+  other.set("a", row_of_bytes("AAA"));
+  other.set("c", row_of_bytes("CCCCCC"));
   bool finished = false;
   for (std::uint64_t n = 0; !finished; ++n) {
     MemoryFs memory;
@@ -286,7 +286,7 @@ TEST(SafetensorsShards, AFullDiskLeavesTheOldOnesAndNothingElse) {
   SaveOptions options = kSafetensors;
   options.shard_bytes = 5;
   Value other = three();
-  other.set("a", bytes_tensor("AAA"));
+  other.set("a", row_of_bytes("AAA"));
   bool finished = false;
   for (std::uint64_t budget = 0; !finished; budget += 16) {
     MemoryFs memory;
@@ -351,7 +351,7 @@ TEST(SafetensorsWriter, AFailureLeavesTheOldFile) {
     ASSERT_TRUE(save("m.safetensors", three(), kSafetensors, memory));
     const std::string old = *read_text(memory, "m.safetensors");
     FaultFs faulty(memory, {.fail_at = n, .error_number = ENOSPC});
-    const Value one = Value::dict({{"x", bytes_tensor("x")}});
+    const Value one = Value::dict({{"x", row_of_bytes("x")}});
     const Status status = save("m.safetensors", one, kSafetensors, faulty);
     const std::string now = *read_text(memory, "m.safetensors");
     EXPECT_TRUE(now == old || now == saved(one)) << n;
