@@ -143,7 +143,10 @@ void ScanCollector::set_script() {
 
 void ScanCollector::add_unreadable(Error error) {
   is_unreadable_ = true;
-  is_full_ = is_full_ || error.detail == "E_LIMIT";
+  if (error.detail == "E_LIMIT" && !std::exchange(is_full_, true)) {
+    report_.notes.push_back(std::move(error)); // it says why no more is told
+    return;
+  }
   add_note(std::move(error));
 }
 

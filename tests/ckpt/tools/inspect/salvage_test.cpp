@@ -342,13 +342,13 @@ TEST_F(Salvage, AFlatCopyKeepsTensorsOfOneName) {
   const Value root = Value::dict(
       {{"a.b", floats({1})},
        {"a", Value::dict({{"b", floats({2})}})},
-       {"unknown", Value::ordered_dict({})}});
+       {"unknown", Dict{.kind = Dict::Kind::kCounter}}});
   auto records = internal::pt_records(write_pickle(root).value());
-  const std::string known = "collections\n";
+  const std::string known = "collections\nCounter";
   std::string& pickle =
       std::ranges::find(records, "data.pkl", &internal::ArchiveRecord::name)
           ->text;
-  pickle.replace(pickle.find(known), known.size(), "collectionz\n");
+  pickle.replace(pickle.find(known), known.size(), "collectionz\nCounter");
   ASSERT_TRUE(internal::save_archive("in.pt", std::move(records), {}, disk_));
   const auto report = rescue();
   ASSERT_TRUE(report) << to_string(report.error());
