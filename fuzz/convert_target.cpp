@@ -45,9 +45,9 @@ void check_copy(
   if (!writer.write(
           path,
           root,
-          {.format = std::string(writer.name),
-           .durable = false,
-           .clone_views = true},
+          {{.format = std::string(writer.name),
+            .durable = false,
+            .clone_views = true}},
           fs)) {
     return;
   }
