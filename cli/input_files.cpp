@@ -12,21 +12,39 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::string_view kIndexEnding = ".index.json";
+namespace fs = std::filesystem;
 
-// `file`, `input`: without links.
-bool is_part(const std::string& file, const std::string& input) {
-  const auto info = real_fs().stat(input);
-  if (info && info->kind == FileInfo::Kind::kDirectory) {
-    return file.starts_with(input + "/");
-  }
-  if (!info || !input.ends_with(kIndexEnding) ||
-      parent_directory(input) != parent_directory(file)) {
+// Without links, dots and a slash at the end.
+fs::path plain(const std::string& path) {
+  std::error_code code;
+  fs::path place = fs::weakly_canonical(fs::absolute(path, code), code);
+  return place.has_filename() ? place : place.parent_path();
+}
+
+// What is read of a folder of torch.distributed.checkpoint, or of another one.
+bool is_read_of(const fs::path& folder, const fs::path& file) {
+  std::error_code code;
+  const fs::path name = file.filename();
+  return !fs::exists(folder / ".metadata", code) || name == ".metadata" ||
+         name.extension() == ".distcp" || name.extension() == ".safetensors";
+}
+
+bool is_in(const fs::path& folder, const fs::path& file) {
+  const auto end =
+      std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+  return end.first == folder.end() && is_read_of(folder, file);
+}
+
+// By their names as they are given, too: those of a cache are links.
+bool is_named_by(const fs::path& index, const fs::path& file) {
+  std::error_code code;
+  if (!index.filename().string().ends_with(".index.json") ||
+      !fs::equivalent(index.parent_path(), file.parent_path(), code)) {
     return false;
   }
-  const auto index = read_text(real_fs(), input);
-  return index &&
-         index->find(format("\"{}\"", base_name(file))) != std::string::npos;
+  const auto text = read_text(real_fs(), index.string());
+  return text && text->find(format("\"{}\"", file.filename().string())) !=
+                     std::string::npos;
 }
 
 } // namespace
@@ -41,11 +59,17 @@ bool is_input(const std::string& path, const std::string& input) {
 }
 
 bool is_part_of(std::span<const std::string> inputs, const std::string& path) {
-  const auto file = real_fs().resolve(path);
-  return file && real_fs().stat(path) &&
-         std::ranges::any_of(inputs, [&file](const std::string& input) {
-           const auto place = real_fs().resolve(input);
-           return place && is_part(*file, *place);
+  std::error_code code;
+  const fs::path file = plain(path);
+  return fs::exists(file, code) &&
+         std::ranges::any_of(inputs, [&](const std::string& input) {
+           const fs::path place = plain(input);
+           return fs::is_directory(place, code)
+                      ? is_in(place, file)
+                      : is_named_by(place, file) ||
+                            is_named_by(
+                                fs::absolute(input, code),
+                                fs::absolute(path, code));
          });
 }
 

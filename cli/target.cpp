@@ -299,7 +299,9 @@ Result<CheckedTarget> CheckedTarget::check(Target target, TargetRule rule) {
     LOCKSTEP_TRY(check_own_input(target, rule));
   } else if (is_part_of(rule.inputs, path)) {
     return refused(
-        lockstep::format("{} would replace a part of the input", rule.result),
+        lockstep::format(
+            "{} would replace a file of the folder or index that is read",
+            rule.result),
         "name another file to write",
         path,
         "E_SAME_FILE");

@@ -48,6 +48,13 @@ TEST_F(InputParts, OfAFolderStay) {
   }
   std::filesystem::create_symlink("dcp/.metadata", dir_ / "link");
   expect_kept("dcp", "link");
+  for (const char* folder : {"dcp/", "dcp//", "./dcp", "\"$PWD/dcp\""}) {
+    expect_kept(folder, "dcp/__0_0.distcp");
+  }
+  // A file that lies beside them is no part.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run("convert dcp dcp/mine.pt --force").status, 0);
+  }
 }
 
 TEST_F(InputParts, OfAnIndexStay) {
@@ -58,7 +65,15 @@ TEST_F(InputParts, OfAnIndexStay) {
     const std::string name = entry.path().filename().string();
     shard = name.find("-00001-of-") != std::string::npos ? name : shard;
   }
-  expect_kept("in.safetensors.index.json", shard);
+  const std::string index = "in.safetensors.index.json";
+  std::filesystem::create_symlink(index, dir_ / "other.index.json");
+  for (const std::string& name :
+       {index,
+        "./" + index,
+        "\"$PWD\"/" + index,
+        std::string("other.index.json")}) {
+    expect_kept(name, shard);
+  }
   EXPECT_EQ(run("convert in.safetensors.index.json new.safetensors").status, 0);
 }
 

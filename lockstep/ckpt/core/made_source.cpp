@@ -50,9 +50,10 @@ Result<ByteSpan> MadeSource::view(
     return part;
   }
   scratch.assign(part.begin(), part.end());
-  if (offset + length == bytes_.size()) {
+  if (offset + length == bytes_.size() && !was_dropped_) {
     bytes_ = {};
     is_made_ = false;
+    was_dropped_ = true;
   }
   return ByteSpan(scratch);
 }

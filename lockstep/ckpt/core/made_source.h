@@ -37,6 +37,7 @@ class MadeSource : public StorageSource {
   std::mutex mutex_;
   bool is_made_ = false;
   bool is_loaded_ = false; // spans into `bytes_` are out
+  bool was_dropped_ = false; // once: many views may end where the bytes do
   std::vector<std::byte> bytes_;
 };
 
