@@ -22,7 +22,8 @@ class MadeSource : public StorageSource {
 
   Result<ByteSpan> load() override;
   /// Makes all bytes for the first view and drops them after the view of the
-  /// last one: who reads from front to end makes them once.
+  /// last one: who reads from front to end makes them once. Those that are made
+  /// a second time stay.
   Result<ByteSpan> view(
       std::uint64_t offset,
       std::uint64_t length,

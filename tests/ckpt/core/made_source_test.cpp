@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/core/made_source.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "lockstep/ckpt/core/swapped_storage.h"
@@ -24,10 +26,10 @@ class FourBytesMade final : public internal::MadeSource {
 TEST(MadeSource, IsMadeOnceFromFrontToEndAndThenDropped) {
   FourBytesMade source;
   std::vector<std::byte> scratch;
-  for (int reading = 1; reading <= 2; ++reading) {
+  for (int reading = 1; reading <= 3; ++reading) {
     EXPECT_EQ(as_text(*source.view(0, 3, scratch)), "abc");
     EXPECT_EQ(as_text(*source.view(3, 1, scratch)), "d");
-    EXPECT_EQ(source.made, reading);
+    EXPECT_EQ(source.made, std::min(reading, 2));
   }
 }
 
