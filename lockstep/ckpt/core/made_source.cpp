@@ -31,6 +31,19 @@ Value scalar_of(DType dtype, T number) {
 
 } // namespace
 
+Status stream_views(
+    StorageSource& source,
+    std::uint64_t bytes,
+    const BlockVisitor& visit) {
+  std::vector<std::byte> scratch;
+  for (std::uint64_t at = 0; at < bytes; at += kTensorBlockBytes) {
+    const std::uint64_t length = std::min(kTensorBlockBytes, bytes - at);
+    LOCKSTEP_ASSIGN(const ByteSpan block, source.view(at, length, scratch));
+    LOCKSTEP_TRY(visit(block));
+  }
+  return {};
+}
+
 Result<ByteSpan> MadeSource::load() {
   const std::scoped_lock lock(mutex_);
   LOCKSTEP_TRY(make());

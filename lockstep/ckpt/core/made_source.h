@@ -14,6 +14,13 @@
 
 namespace lockstep::ckpt::internal {
 
+/// The `bytes` bytes of `source` by its views, in blocks of kTensorBlockBytes.
+/// Errors: those of the views; what `visit` returned.
+Status stream_views(
+    StorageSource& source,
+    std::uint64_t bytes,
+    const BlockVisitor& visit);
+
 /// Makes its bytes in blocks; keeps them only for who asks for all at once.
 class MadeSource : public StorageSource {
  public:

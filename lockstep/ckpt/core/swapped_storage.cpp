@@ -51,14 +51,7 @@ class SwappedStorage final : public internal::MadeSource {
   }
 
   Status stream(const BlockVisitor& visit) override {
-    std::vector<std::byte> scratch;
-    for (std::uint64_t at = 0; at < size_; at += kTensorBlockBytes) {
-      LOCKSTEP_ASSIGN(
-          const ByteSpan block,
-          view(at, std::min(kTensorBlockBytes, size_ - at), scratch));
-      LOCKSTEP_TRY(visit(block));
-    }
-    return {};
+    return internal::stream_views(*this, size_, visit);
   }
 
  private:

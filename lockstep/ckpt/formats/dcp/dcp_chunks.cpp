@@ -221,7 +221,8 @@ class ChunkedStorage final : public MadeSource {
       }
       return {};
     }
-    return are_rows_ ? stream_views(visit) : stream_assembled(visit);
+    return are_rows_ ? internal::stream_views(*this, size_, visit)
+                     : stream_assembled(visit);
   }
 
  private:
@@ -269,17 +270,6 @@ class ChunkedStorage final : public MadeSource {
                             tensor.storage->nbytes == contiguous_bytes(tensor);
     return is_storage ? tensor.storage->source->stream(visit)
                       : for_each_block(tensor, visit);
-  }
-
-  Status stream_views(const BlockVisitor& visit) {
-    std::vector<std::byte> scratch;
-    for (std::uint64_t at = 0; at < size_; at += kTensorBlockBytes) {
-      LOCKSTEP_ASSIGN(
-          const ByteSpan block,
-          view(at, std::min(kTensorBlockBytes, size_ - at), scratch));
-      LOCKSTEP_TRY(visit(block));
-    }
-    return {};
   }
 
   Status stream_assembled(const BlockVisitor& visit) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/walk.h"
@@ -34,14 +35,7 @@ class ViewSource final : public StorageSource {
   }
 
   Status stream(const BlockVisitor& visit) override {
-    std::vector<std::byte> scratch;
-    for (std::uint64_t at = 0; at < length_; at += kTensorBlockBytes) {
-      LOCKSTEP_ASSIGN(
-          const ByteSpan block,
-          view(at, std::min(kTensorBlockBytes, length_ - at), scratch));
-      LOCKSTEP_TRY(visit(block));
-    }
-    return {};
+    return internal::stream_views(*this, length_, visit);
   }
 
  private:
