@@ -21,6 +21,7 @@ from ._errors import (
     FileError,
     InvalidArgumentError,
     LockstepError,
+    LockstepWarning,
     MismatchError,
     MissingFileError,
     MissingKeyError,
@@ -52,8 +53,8 @@ __version__: str = _core.__version__
 __all__ = [
     "ConvertReport", "CorruptError", "DType", "Device", "DigestRow",
     "ExistingFileError", "File",
-    "FileError", "InvalidArgumentError", "LockstepError", "MismatchError",
-    "MissingFileError", "MissingKeyError", "Object", "Problem", "ScanFinding",
+    "FileError", "InvalidArgumentError", "LockstepError", "LockstepWarning",
+    "MismatchError", "MissingFileError", "MissingKeyError", "Object", "Problem", "ScanFinding",
     "ScanNote", "ScanReport", "Size", "Tensor", "TensorInfo", "UnsafeError",
     "UnsupportedError", "VerifyReport", "__version__", "convert", "digest",
     "digest_rows", "keys", "load", "loads", "open", "scan", "scan_folder",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from typing import Any
 
 
@@ -48,6 +49,10 @@ class LockstepError(Exception):
     def __reduce__(self) -> Any:  # for multiprocessing
         names = ("code", "name", "op", "message", "hint", "path", "record", "offset")
         return _rebuild, (type(self), self._text, {n: getattr(self, n) for n in names})
+
+
+class LockstepWarning(UserWarning):
+    """What is odd about a file but harmless."""
 
 
 class CorruptError(LockstepError):
@@ -113,9 +118,27 @@ def _rebuild(cls: type[LockstepError], text: str, fields: dict[str, Any]) -> Loc
     return cls(text, **fields)
 
 
+# Hints name options of the library, or flags of the program.
+_WORDS = (
+    (r"Limits::(\w+)", r"limits={'\1': N}"),
+    (r"expanding\(\)|--allow-expand", "limits={'max_expanded_bytes': N}"),
+    (r"--(max-[a-z-]+)", lambda found: f"limits={{'{found[1].replace('-', '_')}': N}}"),
+    (r"'lockstep ckpt convert --clone-views'|--clone-views", "lockstep.convert(..., clone_views=True)"),
+    (r"add --force|--force", "overwrite=True"),
+)
+
+
+def _in_python(hint: str) -> str:
+    for word, by in _WORDS:
+        hint = re.sub(word, by, hint)
+    return hint
+
+
 def _make(text: str, fields: dict[str, Any]) -> LockstepError:
     """The exception of an error; the C++ part calls it."""
-    name = fields["name"]
+    name, hint = fields["name"], _in_python(fields["hint"])
+    text = text.replace(fields["hint"], hint) if hint != fields["hint"] else text
+    fields["hint"] = hint
     if name == "kNotFound":
         is_key = fields["op"] in ("ckpt.show", "ckpt.value", "ckpt.edit")
         cls: type[LockstepError] = MissingKeyError if is_key else MissingFileError

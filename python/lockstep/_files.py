@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal, Protocol
 
 from . import _core
+from ._errors import LockstepWarning
 from ._values import _has_ml_dtypes
 
+
+class _Readable(Protocol):
+    def read(self) -> bytes: ...
+
+
 Path = str | os.PathLike[str]
-Source = Path | BinaryIO
+Source = Path | _Readable
 ByteOrder = Literal["little", "big"]
+Limits = Mapping[str, int]
 
 
 def _path_bytes(path: Any) -> bytes:
     """The path as the system takes it."""
     if isinstance(path, (bytes, bytearray, memoryview)):
         raise TypeError("expected a path or a binary file, got bytes; lockstep.loads(data) reads their content")
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"expected a path or a binary file, got {type(path).__name__}")
     name = os.fsencode(path)
     if b"\0" in name:
         raise ValueError("embedded null byte")
@@ -45,23 +55,37 @@ def _wants_ml_dtypes(ml_dtypes: bool | None) -> bool:
     return _has_ml_dtypes() if ml_dtypes is None else bool(ml_dtypes)
 
 
-def _order(byteorder: ByteOrder | None) -> str:
+def _reading(*, mmap: bool = False, check_crc: bool = False, byteorder: ByteOrder | None = None,
+             limits: Limits | None = None) -> dict[str, Any]:
+    """How to read a file, as the C++ part takes it."""
     if byteorder not in (None, "little", "big"):
         raise ValueError(f"byteorder: expected 'little' or 'big', got {byteorder!r}")
-    return byteorder or ""
+    names = _core.limit_names()
+    for name, value in (limits or {}).items():
+        if name not in names:
+            raise ValueError(f"limits: {name!r} is none; expected some of {', '.join(names)}")
+        if not isinstance(value, int) or not 0 <= value < 2**64:
+            raise ValueError(f"limits: expected a number from 0 to 2**64 - 1 for {name!r}, got {value!r}")
+    return {"mmap": bool(mmap), "check_crc": bool(check_crc), "byteorder": byteorder, "limits": dict(limits or {})}
 
 
-def _open_core(source: Source, mmap: bool, check_crc: bool, ml_dtypes: bool | None,
-               byteorder: ByteOrder | None = None) -> _core.Checkpoint:
-    use_ml, order = _wants_ml_dtypes(ml_dtypes), _order(byteorder)
+def _open_core(source: Source, ml_dtypes: bool | None, how: dict[str, Any]) -> _core.Checkpoint:
+    use_ml = _wants_ml_dtypes(ml_dtypes)
     if hasattr(source, "read"):
-        data, name = _content(source)
-        return _core.open_bytes(data, name, check_crc, use_ml, order)
-    return _core.open_path(_path_bytes(source), mmap, check_crc, use_ml, order)
+        return _core.open_bytes(*_content(source), use_ml, how)
+    return _core.open_path(_path_bytes(source), use_ml, how)
+
+
+def _whole(core: _core.Checkpoint, check_crc: bool) -> Any:
+    """The tree, for those who see nothing of the file beside it."""
+    for code, text in core.facts()["warnings"]:
+        if check_crc or code != "W_CRC_ABSENT":  # nothing of the tensors is compared
+            warnings.warn(f"{text} ({code})", LockstepWarning, stacklevel=3)
+    return core.root()
 
 
 def load(source: Source, *, mmap: bool = True, check_crc: bool = False, ml_dtypes: bool | None = None,
-         byteorder: ByteOrder | None = None) -> Any:
+         byteorder: ByteOrder | None = None, limits: Limits | None = None) -> Any:
     """Reads a checkpoint: dicts, lists, tuples, numbers, texts, NumPy arrays.
 
     The arrays are read-only and alias the mapped file: nothing is copied, and
@@ -82,23 +106,27 @@ def load(source: Source, *, mmap: bool = True, check_crc: bool = False, ml_dtype
       it is installed. Off: they are `Tensor`s.
     byteorder: that of zip files which do not say it, as those of torch before
       2.1 from a big-endian machine. Default: "little".
+    limits: bounds on what a small file may become, {"max_expanded_bytes":
+      2**40}; `lockstep ckpt limits` lists them. Default: those of the list.
 
     Copied, not aliased: deflated records, files of the other byte order,
     conjugated and negated views, packed types.
 
+    What is odd but harmless is a LockstepWarning (`File.warnings`).
     Errors: LockstepError, mostly CorruptError, UnsupportedError, UnsafeError,
     MissingFileError.
     """
-    return _open_core(source, mmap, check_crc, ml_dtypes, byteorder).root()
+    how = _reading(mmap=mmap, check_crc=check_crc, byteorder=byteorder, limits=limits)
+    return _whole(_open_core(source, ml_dtypes, how), check_crc)
 
 
 def loads(data: Any, *, check_crc: bool = False, ml_dtypes: bool | None = None,
-          byteorder: ByteOrder | None = None, name: str = "<bytes>") -> Any:
+          byteorder: ByteOrder | None = None, limits: Limits | None = None, name: str = "<bytes>") -> Any:
     """`load` for the content of a file. Arrays alias `data` if it is `bytes`;
     any other buffer is copied first. `name` stands for the path in messages."""
     content = data if type(data) is bytes else bytes(memoryview(data))
-    use_ml = _wants_ml_dtypes(ml_dtypes)
-    return _core.open_bytes(content, _plain(name), check_crc, use_ml, _order(byteorder)).root()
+    how = _reading(check_crc=check_crc, byteorder=byteorder, limits=limits)
+    return _whole(_core.open_bytes(content, _plain(name), _wants_ml_dtypes(ml_dtypes), how), check_crc)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,7 +157,8 @@ class File(Mapping[str, Any]):
 
     `keys()` and iteration give the names of all tensors, in file order. `[]`
     takes these, and the dotted name of any value: "epoch",
-    "optimizer.param_groups.0.lr". Arrays live on after `close()`.
+    "optimizer.param_groups.0.lr". A name that two values have ('a.b', and 'b' in
+    'a') is refused: `root()` has both. Arrays live on after `close()`.
     Threads: any, at the same time.
     """
 
@@ -147,8 +176,10 @@ class File(Mapping[str, Any]):
     """What is odd but harmless: (code, text)."""
 
     def __init__(self, source: Source, *, mmap: bool = True, check_crc: bool = False,
-                 ml_dtypes: bool | None = None, byteorder: ByteOrder | None = None) -> None:
-        self._core: _core.Checkpoint | None = _open_core(source, mmap, check_crc, ml_dtypes, byteorder)
+                 ml_dtypes: bool | None = None, byteorder: ByteOrder | None = None,
+                 limits: Limits | None = None) -> None:
+        how = _reading(mmap=mmap, check_crc=check_crc, byteorder=byteorder, limits=limits)
+        self._core: _core.Checkpoint | None = _open_core(source, ml_dtypes, how)
         for name, value in self._core.facts().items():
             setattr(self, name, value)
 
@@ -158,8 +189,6 @@ class File(Mapping[str, Any]):
         return self._core
 
     def __getitem__(self, name: str) -> Any:
-        if not isinstance(name, str):
-            raise TypeError(f"expected a name, got {type(name).__name__}")
         return self._open_file().value(_utf8(name))
 
     def __contains__(self, name: object) -> bool:
@@ -203,16 +232,19 @@ class File(Mapping[str, Any]):
 
 
 def _utf8(name: str) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"expected a name, got {type(name).__name__}")
     return name.encode("utf-8", "surrogatepass")
 
 
 def open(source: Source, *, mmap: bool = True, check_crc: bool = False, ml_dtypes: bool | None = None,
-         byteorder: ByteOrder | None = None) -> File:
+         byteorder: ByteOrder | None = None, limits: Limits | None = None) -> File:
     """Opens a checkpoint to read single values: see `File`, and `load` for the
-    arguments and the errors."""
-    return File(source, mmap=mmap, check_crc=check_crc, ml_dtypes=ml_dtypes, byteorder=byteorder)
+    arguments and the errors. Without `mmap` the bytes of a value are read when
+    it is asked for: the file must not change in place meanwhile."""
+    return File(source, mmap=mmap, check_crc=check_crc, ml_dtypes=ml_dtypes, byteorder=byteorder, limits=limits)
 
 
-def keys(source: Source) -> list[str]:
+def keys(source: Source, *, limits: Limits | None = None) -> list[str]:
     """Dotted names of all tensors, in file order. Reads no tensor bytes."""
-    return _open_core(source, True, False, False).names()
+    return _open_core(source, False, _reading(mmap=True, limits=limits)).names()

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _core
 from ._errors import InvalidArgumentError, LockstepError, _make
-from ._files import Path, Source, _content, _path_bytes
+from ._files import ByteOrder, Limits, Path, Source, _content, _path_bytes, _reading
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,60 +128,66 @@ def _scan_report(row: dict[str, Any]) -> ScanReport:
     return ScanReport(**row, findings=findings, notes=notes)
 
 
-def scan(source: Source) -> ScanReport:
+def scan(source: Source, *, limits: Limits | None = None) -> ScanReport:
     """Does a file name code that a loader would run? Scans every pickle in it,
     however damaged; never raises because of what is in the file.
 
     Errors: MissingFileError, FileError; InvalidArgumentError for a folder
-    (`scan_folder`).
+    (`scan_folder`); UnsupportedError for a pipe or a device.
     """
     if hasattr(source, "read"):
-        report = _core.scan_bytes(*_content(source))
+        report = _core.scan_bytes(*_content(source), _reading(limits=limits))
         if report["verdict"] == "other":  # as for a file that is named
             report["verdict"] = "unreadable"
         return _scan_report(report)
     path = _path_bytes(source)
     if os.path.isdir(path):
         raise InvalidArgumentError(f"'{os.fsdecode(path)}' is a folder; lockstep.scan_folder takes it")
-    return _scan_report(_core.scan_path(path)[0])
+    return _scan_report(_core.scan_path(path, _reading(limits=limits))[0])
 
 
-def scan_folder(path: Path) -> list[ScanReport]:
+def scan_folder(path: Path, *, limits: Limits | None = None) -> list[ScanReport]:
     """`scan` of every file below a folder. Errors: as `scan`."""
-    return [_scan_report(row) for row in _core.scan_path(_path_bytes(path))]
+    return [_scan_report(row) for row in _core.scan_path(_path_bytes(path), _reading(limits=limits))]
 
 
-def verify(source: Source) -> VerifyReport:
+def verify(source: Source, *, byteorder: ByteOrder | None = None, limits: Limits | None = None) -> VerifyReport:
     """Checks every byte of a checkpoint: checksums, bounds, layout. Goes on
     after damage, so that all tensors that are lost are named.
 
     Errors: LockstepError for what keeps the file from being opened at all.
     """
+    # Read, not mapped: a file that shrinks meanwhile is an error, not a signal.
+    how = _reading(byteorder=byteorder, limits=limits)
     if hasattr(source, "read"):
-        row = _core.verify_bytes(*_content(source))
+        row = _core.verify_bytes(*_content(source), how)
     else:
-        row = _core.verify_path(_path_bytes(source))
+        row = _core.verify_path(_path_bytes(source), how)
     errors = [Problem(**p) for p in row.pop("errors")]
     warnings = [Problem(**p) for p in row.pop("warnings")]
     return VerifyReport(**row, errors=errors, warnings=warnings)
 
 
-def _digest(source: Source) -> tuple[str, list[tuple[str, str, str, str]]]:
+def _digest(source: Source, byteorder: ByteOrder | None,
+            limits: Limits | None) -> tuple[str, list[tuple[str, str, str, str]]]:
+    how = _reading(byteorder=byteorder, limits=limits)
     if hasattr(source, "read"):
-        return _core.digest_bytes(*_content(source))
-    return _core.digest_path(_path_bytes(source))
+        return _core.digest_bytes(*_content(source), how)
+    return _core.digest_path(_path_bytes(source), how)
 
 
-def digest(source: Source) -> str:
+def digest(source: Source, *, byteorder: ByteOrder | None = None, limits: Limits | None = None) -> str:
     """SHA-256 of the tensors, 64 hex digits: equal weights have equal digests,
     whatever the format, the byte order, the strides and the sharing. Equal to
-    what `lockstep ckpt digest` prints. Reads all bytes. Errors: as `load`."""
-    return _digest(source)[0]
+    what `lockstep ckpt digest` prints. Reads all bytes; Ctrl-C waits for that.
+    Arguments and errors: as `load`."""
+    return _digest(source, byteorder, limits)[0]
 
 
-def digest_rows(source: Source) -> list[DigestRow]:
-    """The tensors of `digest`, sorted by name. Errors: as `load`."""
-    return [DigestRow(*row) for row in _digest(source)[1]]
+def digest_rows(source: Source, *, byteorder: ByteOrder | None = None,
+                limits: Limits | None = None) -> list[DigestRow]:
+    """The tensors of `digest`, sorted by name. Arguments and errors: as `load`."""
+    return [DigestRow(*row) for row in _digest(source, byteorder, limits)[1]]
 
 
 def program() -> str:
@@ -193,20 +199,38 @@ def program() -> str:
         files = importlib.metadata.files("lockstep-ckpt") or []
     except importlib.metadata.PackageNotFoundError:
         files = []
-    for file in files:
-        if file.name == "lockstep" and file.parent.name == "bin":
-            found = pathlib.Path(str(file.locate()))
-            if found.is_file():
-                return str(found.resolve())
+    package = pathlib.Path(__file__).parent
+    places = [pathlib.Path(str(file.locate())) for file in files if file.parent.name == "bin"]
+    places.append(package.parent / "bin" / "lockstep")  # pip install --target
+    for place in places:
+        if place.name == "lockstep" and place.is_file():
+            return str(place.resolve())
     on_path = shutil.which("lockstep")
-    if on_path is None:
-        raise LockstepError("the program lockstep is not installed. Hint: install the wheel of lockstep-ckpt again")
+    if on_path is None or _version_of(on_path) != _core.__version__:
+        found = "" if on_path is None else f": {on_path} is of another version than {_core.__version__}"
+        hint = "install the wheel of lockstep-ckpt again"
+        message = f"the program lockstep is not installed{found}"
+        raise LockstepError(f"{message}. Hint: {hint}.", message=message, hint=hint)
     return on_path
+
+
+def _version_of(path: str) -> str:
+    """What the program says of itself: "Lockstep 0.1.0" and more lines."""
+    said = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False).stdout
+    words = said.decode(errors="replace").split()
+    return words[1] if len(words) > 1 else ""
+
+
+def _told(name: str, *paths: Path) -> str:
+    """The path that the program means, which says it in UTF-8."""
+    same = [os.fsdecode(path) for path in paths if os.fsencode(path).decode(errors="replace") == name]
+    return same[0] if same else name
 
 
 def convert(source: Path, output: Path, *, to: str | None = None, dtype: str | None = None,
             map_location: str | None = None, clone_views: bool = False, shard: str | None = None,
-            keep_all: bool = False, overwrite: bool = False) -> ConvertReport:
+            keep_all: bool = False, overwrite: bool = False, byteorder: ByteOrder | None = None,
+            limits: Limits | None = None) -> ConvertReport:
     """Writes a checkpoint in another format; does what `lockstep ckpt convert`
     does, by that program.
 
@@ -218,12 +242,16 @@ def convert(source: Path, output: Path, *, to: str | None = None, dtype: str | N
     shard: split safetensors into files of at most this size: "5GB".
     keep_all: keep everything, not only the weights, in formats for tensors.
     overwrite: replace an existing file. It is replaced at once or not at all.
+    byteorder, limits: as of `load`.
 
     What the output has no place for is in the report: `left_out`.
     Errors: LockstepError.
     """
     command: list[Any] = [program(), "ckpt", "convert", "--json"]
-    for flag, value in (("--to", to), ("--dtype", dtype), ("--map-location", map_location), ("--shard", shard)):
+    bounds = _reading(byteorder=byteorder, limits=limits)["limits"]
+    command += [f"--{name.replace('_', '-')}={value}" for name, value in bounds.items()]
+    for flag, value in (("--to", to), ("--dtype", dtype), ("--map-location", map_location), ("--shard", shard),
+                        ("--byteorder", byteorder)):
         if value is not None:
             command += [f"{flag}={value}"]
     for flag, is_on in (("--clone-views", clone_views), ("--all", keep_all), ("--force", overwrite)):
@@ -238,11 +266,11 @@ def convert(source: Path, output: Path, *, to: str | None = None, dtype: str | N
         raise LockstepError(said or f"lockstep ckpt convert ended with {done.returncode}") from None
     if not answer["ok"]:
         fields = answer["error"]
-        fields["hint"] = fields["hint"].replace("add --force", "pass overwrite=True")
-        raise _make(_core.error_text(fields), fields)
+        text = _core.error_text(fields)
+        raise _make(text, fields | {"path": _told(fields["path"], source, output)})
     result = answer["result"]
     return ConvertReport(
-        output=result["output"], format=result["format"], tensors=result["tensors"], bytes=result["bytes"],
+        output=_told(result["output"], output), format=result["format"], tensors=result["tensors"], bytes=result["bytes"],
         left_out=result["left_out"], changed=result["changed_tensors"], warnings=result["warnings"])
 
 

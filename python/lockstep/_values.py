@@ -121,6 +121,8 @@ class Tensor:
         if self.dtype not in _EXACT and self.array.dtype.name != self.dtype:
             raise TypeError(f"NumPy has no dtype {self.dtype}: see .array for the bits, .numbers() for floats")
         wanted = self.array if dtype is None else self.array.astype(dtype, copy=False)
+        if copy is False and wanted is not self.array:
+            raise ValueError(f"the elements are {self.array.dtype}: another dtype needs a copy")
         return wanted.copy() if copy and wanted is self.array else wanted
 
     def numbers(self) -> np.ndarray[Any, Any]:

@@ -2,7 +2,6 @@
 #include "python/src/checkpoint.h"
 
 #include <array>
-#include <bit>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "lockstep/ckpt/walk.h"
 #include "python/src/array.h"
 #include "python/src/errors.h"
+#include "python/src/reading.h"
 #include "python/src/source.h"
 #include "python/src/text.h"
 
@@ -28,63 +28,41 @@ std::string text_of(const nb::bytes& utf8) {
   return {utf8.c_str(), utf8.size()};
 }
 
-// How Python's side asks for a file.
-struct Wanted {
-  bool use_mmap = true;
-  bool check_crc = false;
-  bool use_ml_dtypes = false;
-  // "big", "little", or empty.
-  std::string byteorder = {};
-};
-
-ckpt::LoadOptions load_options(const Wanted& wanted) {
-  ckpt::LoadOptions options{
-      .use_mmap = wanted.use_mmap,
-      .check_tensor_crc = wanted.check_crc};
-  if (!wanted.byteorder.empty()) {
-    options.byteorder =
-        wanted.byteorder == "big" ? std::endian::big : std::endian::little;
-  }
-  return options;
-}
-
 OpenCheckpoint finish(
     Result<ckpt::Checkpoint> file,
     const std::string& name,
-    const Wanted& wanted) {
+    const ckpt::LoadOptions& options,
+    bool use_ml_dtypes) {
   return {
       take(std::move(file), name),
-      {.path = name, .use_ml_dtypes = wanted.use_ml_dtypes}};
+      {.path = name,
+       .use_ml_dtypes = use_ml_dtypes,
+       .max_expanded_bytes = options.limits.max_expanded_bytes}};
 }
 
-OpenCheckpoint open_path(
-    const nb::bytes& path,
-    bool use_mmap,
-    bool check_crc,
-    bool use_ml_dtypes,
-    const std::string& byteorder) {
-  const Wanted wanted{use_mmap, check_crc, use_ml_dtypes, byteorder};
+OpenCheckpoint
+open_path(const nb::bytes& path, bool use_ml_dtypes, const nb::dict& how) {
+  const auto options = load_options(how);
   const std::string name = text_of(path);
   auto file = [&] {
     const nb::gil_scoped_release others_run;
-    return ckpt::load(name, load_options(wanted));
+    return ckpt::load(name, options);
   }();
-  return finish(std::move(file), name, wanted);
+  return finish(std::move(file), name, options, use_ml_dtypes);
 }
 
 OpenCheckpoint open_bytes(
     const nb::bytes& data,
     const std::string& name,
-    bool check_crc,
     bool use_ml_dtypes,
-    const std::string& byteorder) {
-  const Wanted wanted{true, check_crc, use_ml_dtypes, byteorder};
+    const nb::dict& how) {
+  const auto options = load_options(how);
   auto source = bytes_source(data);
   auto file = [&] {
     const nb::gil_scoped_release others_run;
-    return ckpt::load(source, name, load_options(wanted));
+    return ckpt::load(source, name, options);
   }();
-  return finish(std::move(file), name, wanted);
+  return finish(std::move(file), name, options, use_ml_dtypes);
 }
 
 } // namespace
@@ -96,9 +74,11 @@ nb::object OpenCheckpoint::root() {
 const std::vector<OpenCheckpoint::NamedTensor>& OpenCheckpoint::tensors() {
   if (!is_listed_) {
     std::vector<NamedTensor> rows;
+    // A name that two tensors have is one name, which `value` refuses.
     const auto add = [&](const std::string& name, const ckpt::Tensor& tensor) {
-      rows_.try_emplace(name, rows.size());
-      rows.push_back({.name = name, .tensor = tensor});
+      if (rows_.try_emplace(name, rows.size()).second) {
+        rows.push_back({.name = name, .tensor = tensor});
+      }
     };
     take(ckpt::for_each_tensor(file_.root, add), options_.path);
     tensors_ = std::move(rows);
@@ -147,6 +127,7 @@ nb::object OpenCheckpoint::info(const nb::bytes& utf8) {
          .message = "'" + name + "' is no tensor",
          .path = options_.path});
   }
+  take(ckpt::check_unambiguous(file_.root, name), options_.path);
   nb::dict info;
   info["name"] = text(name);
   info["dtype"] = text(ckpt::dtype_info(found->dtype).name);

@@ -13,6 +13,7 @@
 #include "python/src/array.h"
 #include "python/src/checkpoint.h"
 #include "python/src/errors.h"
+#include "python/src/reading.h"
 #include "python/src/reports.h"
 #include "python/src/storage.h"
 #include "python/src/text.h"
@@ -71,5 +72,6 @@ NB_MODULE(_core, module) {
   lockstep::python::register_reports(module);
   module.def("byte_values", &byte_values);
   module.def("error_text", &error_text);
+  module.def("limit_names", &lockstep::python::limit_names);
   module.def("prepare", [] { lockstep::python::Kit::get(); });
 }

@@ -8,6 +8,7 @@
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/verify.h"
 #include "python/src/errors.h"
+#include "python/src/reading.h"
 #include "python/src/source.h"
 #include "python/src/text.h"
 
@@ -73,16 +74,21 @@ nb::dict scan_dict(const ckpt::ScanReport& report) {
   return made;
 }
 
-nb::list scan_path(const nb::bytes& path) {
+nb::list scan_path(const nb::bytes& path, const nb::dict& how) {
   const std::string name = path_of(path);
+  const ckpt::ScanPathOptions options{.limits = load_options(how).limits};
   return list_of(
-      take(unlocked([&] { return ckpt::scan_path(name); })),
+      take(unlocked([&] { return ckpt::scan_path(name, options); })),
       scan_dict);
 }
 
-nb::dict scan_bytes(const nb::bytes& data, const std::string& name) {
+nb::dict scan_bytes(
+    const nb::bytes& data,
+    const std::string& name,
+    const nb::dict& how) {
   const auto source = bytes_source(data);
-  return scan_dict(unlocked([&] { return ckpt::scan(source, name); }));
+  const auto limits = load_options(how).limits;
+  return scan_dict(unlocked([&] { return ckpt::scan(source, name, limits); }));
 }
 
 nb::dict problem_dict(const ckpt::Finding& finding) {
@@ -108,20 +114,21 @@ nb::dict verify_dict(const ckpt::VerifyReport& report) {
   return made;
 }
 
-// Files are read, not mapped: nobody aliases them, and one that shrinks
-// meanwhile is an error and not a signal.
-const ckpt::LoadOptions kReading{.use_mmap = false};
-
-nb::dict verify_path(const nb::bytes& path) {
+nb::dict verify_path(const nb::bytes& path, const nb::dict& how) {
   const std::string name = path_of(path);
+  const auto options = load_options(how);
   return verify_dict(
-      take(unlocked([&] { return ckpt::verify(name, kReading); })));
+      take(unlocked([&] { return ckpt::verify(name, options); })));
 }
 
-nb::dict verify_bytes(const nb::bytes& data, const std::string& name) {
+nb::dict verify_bytes(
+    const nb::bytes& data,
+    const std::string& name,
+    const nb::dict& how) {
   const auto source = bytes_source(data);
+  const auto options = load_options(how);
   return verify_dict(
-      take(unlocked([&] { return ckpt::verify(source, name); })));
+      take(unlocked([&] { return ckpt::verify(source, name, options); })));
 }
 
 nb::object digest_object(const std::vector<ckpt::DigestRow>& rows) {
@@ -136,23 +143,29 @@ nb::object digest_object(const std::vector<ckpt::DigestRow>& rows) {
 }
 
 Result<std::vector<ckpt::DigestRow>> rows_of(
-    const Result<ckpt::Checkpoint>& file) {
+    const Result<ckpt::Checkpoint>& file,
+    const ckpt::LoadOptions& options) {
   if (!file) {
     return Error(file.error());
   }
-  return ckpt::digest_rows(file->root);
+  return ckpt::digest_rows(file->root, options.limits);
 }
 
-nb::object digest_path(const nb::bytes& path) {
+nb::object digest_path(const nb::bytes& path, const nb::dict& how) {
   const std::string name = path_of(path);
-  return digest_object(
-      take(unlocked([&] { return rows_of(ckpt::load(name, kReading)); })));
+  const auto options = load_options(how);
+  return digest_object(take(
+      unlocked([&] { return rows_of(ckpt::load(name, options), options); })));
 }
 
-nb::object digest_bytes(const nb::bytes& data, const std::string& name) {
+nb::object digest_bytes(
+    const nb::bytes& data,
+    const std::string& name,
+    const nb::dict& how) {
   const auto source = bytes_source(data);
-  return digest_object(
-      take(unlocked([&] { return rows_of(ckpt::load(source, name)); })));
+  const auto options = load_options(how);
+  return digest_object(take(unlocked(
+      [&] { return rows_of(ckpt::load(source, name, options), options); })));
 }
 
 } // namespace

@@ -124,17 +124,17 @@ nb::object TreeConverter::convert(const ckpt::Value& value) {
                            child.slot == ckpt::ChildSlot::kMember);
       nb::object made = enter(child, frame.is_in_key || is_key);
       if (made.is_valid()) {
-        deliver(child.slot, child.index, std::move(made));
+        deliver(child.slot, std::move(made));
       }
       continue;
     }
     nb::object made = end(frame);
-    const auto [slot, index] = std::pair(frame.slot, frame.index);
+    const ckpt::ChildSlot slot = frame.slot;
     path_.pop_back();
     if (path_.empty()) {
       whole = std::move(made);
     } else {
-      deliver(slot, index, std::move(made));
+      deliver(slot, std::move(made));
     }
   }
   return whole;
@@ -154,13 +154,13 @@ nb::object TreeConverter::enter(const ckpt::Child& child, bool is_in_key) {
     return found;
   }
   nb::object made = begin(value, is_in_key);
-  if (!is_in_key && value.as_tensor() == nullptr) {
+  if (!is_in_key && value.as_tensor() == nullptr &&
+      value.as_tuple() == nullptr) {
     remember(value, made); // before its parts, which may refer to it
   }
   Frame frame{
       .value = &value,
       .slot = child.slot,
-      .index = child.index,
       .is_in_key = is_in_key,
       .count = ckpt::child_count(value),
       .made = std::move(made)};
@@ -184,20 +184,30 @@ nb::object TreeConverter::known(const ckpt::Value& value, bool is_in_key) {
   return found == made_.end() ? nb::object() : found->second;
 }
 
+// Errors: kUnsupported if it is around the tree that is converted, or a tuple
+// or tensor, which is there only when all of it is.
 nb::object TreeConverter::referred(const ckpt::Object& object) const {
-  if (object.args == nullptr) {
-    return {};
-  }
   const auto levels = object.args->as_tuple()->items.at(0).as_int();
   const auto up = static_cast<std::uint64_t>(*levels) + 1;
   if (up > path_.size()) {
-    return {};
+    raise_python(
+        {.code = ErrorCode::kUnsupported,
+         .op = "python.load",
+         .message = "the value refers to one that holds it",
+         .hint = "load() gives both, and so does root()",
+         .path = options_->path});
   }
   const Frame& frame = path_[path_.size() - up];
-  // A tuple is there only when all of it is.
-  const bool is_there = frame.value->is_container() &&
-                        frame.value->type() != ckpt::ValueType::kTuple;
-  return is_there ? frame.made : nb::object();
+  if (frame.value->as_tuple() != nullptr ||
+      frame.value->as_tensor() != nullptr) {
+    raise_python(
+        {.code = ErrorCode::kUnsupported,
+         .op = "python.load",
+         .message = "a tuple or a tensor holds itself",
+         .hint = "lockstep.open(path)[name] reads the other values",
+         .path = options_->path});
+  }
+  return frame.made;
 }
 
 void TreeConverter::remember(const ckpt::Value& value, const nb::object& made) {
@@ -213,10 +223,8 @@ nb::object TreeConverter::begin(const ckpt::Value& value, bool is_in_key) {
     case ckpt::ValueType::kTensor:
       return array(*value.as_tensor());
     case ckpt::ValueType::kList:
+    case ckpt::ValueType::kTuple: // until all parts are there
       return nb::list();
-    case ckpt::ValueType::kTuple:
-      return owned(
-          PyTuple_New(static_cast<Py_ssize_t>(value.as_tuple()->items.size())));
     case ckpt::ValueType::kSet:
       return owned(is_in_key ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
     case ckpt::ValueType::kDict: {
@@ -236,20 +244,12 @@ nb::object TreeConverter::begin(const ckpt::Value& value, bool is_in_key) {
 }
 
 // A part of the value at the end of the path.
-void TreeConverter::deliver(
-    ckpt::ChildSlot slot,
-    std::size_t at,
-    nb::object made) {
+void TreeConverter::deliver(ckpt::ChildSlot slot, nb::object made) {
   Frame& frame = path_.back();
   const bool is_object = frame.value->type() == ckpt::ValueType::kObject;
   switch (slot) {
     case ckpt::ChildSlot::kElement:
-      if (frame.value->type() == ckpt::ValueType::kTuple) {
-        const auto place = static_cast<Py_ssize_t>(at);
-        check(PyTuple_SetItem(frame.made.ptr(), place, made.release().ptr()));
-      } else {
-        check(PyList_Append(frame.made.ptr(), made.ptr()));
-      }
+      check(PyList_Append(frame.made.ptr(), made.ptr()));
       return;
     case ckpt::ChildSlot::kMember:
       if (PySet_Add(frame.made.ptr(), made.ptr()) < 0) {
@@ -305,6 +305,9 @@ nb::object TreeConverter::end(Frame& frame) {
     }
   }
   nb::object made = std::move(frame.made);
+  if (value.as_tuple() != nullptr) {
+    made = owned(PyList_AsTuple(made.ptr()));
+  }
   if (const ckpt::Tensor* tensor = value.as_tensor()) {
     if (frame.is_in_key || !is_plain(*tensor)) {
       made = wrapped(frame, made);

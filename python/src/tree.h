@@ -57,7 +57,8 @@ class TreeConverter {
       : options_(&options), storages_(&storages) {}
 
   /// Errors: throws into Python: those of the storages; kUnsupported for a key
-  /// that Python cannot hash. Not to be used again then.
+  /// that Python cannot hash, and for a tuple or tensor that holds itself. Not
+  /// to be used again then.
   nanobind::object convert(const ckpt::Value& value);
 
  private:
@@ -66,7 +67,6 @@ class TreeConverter {
     const ckpt::Value* value = nullptr;
     // What it is to the frame below.
     ckpt::ChildSlot slot = ckpt::ChildSlot::kElement;
-    std::size_t index = 0;
     // Inside a key or an element of a set, where arrays are wrapped.
     bool is_in_key = false;
     std::size_t next = 0;
@@ -81,7 +81,7 @@ class TreeConverter {
   nanobind::object enter(const ckpt::Child& child, bool is_in_key);
   nanobind::object known(const ckpt::Value& value, bool is_in_key);
   nanobind::object begin(const ckpt::Value& value, bool is_in_key);
-  void deliver(ckpt::ChildSlot slot, std::size_t at, nanobind::object made);
+  void deliver(ckpt::ChildSlot slot, nanobind::object made);
   nanobind::object end(Frame& frame);
   nanobind::object array(const ckpt::Tensor& tensor);
   nanobind::object wrapped(const Frame& frame, const nanobind::object& array);

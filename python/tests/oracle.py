@@ -43,7 +43,7 @@ class Comparison:
     def __init__(self):
         self.tensors = 0
         self.storages = {}
-        self.seen = set()
+        self.seen = {}
 
     def tensor(self, ours, theirs, where):
         if theirs.layout != torch.strided or theirs.is_nested or theirs.device.type == "meta":
@@ -78,13 +78,15 @@ class Comparison:
             if isinstance(their_key, torch.Tensor):
                 self.tensor(key, their_key, place)
             else:
-                self.value(key, their_key, place)
+                Comparison().value(key, their_key, place)  # keys share nothing with values
             self.value(value, their_value, place)
 
     def value(self, ours, theirs, where="root"):
-        if id(theirs) in self.seen and isinstance(theirs, (dict, list, torch.nn.Module)):
-            return
-        self.seen.add(id(theirs))
+        if isinstance(theirs, (dict, list, tuple, torch.nn.Module, torch.optim.Optimizer)):
+            if id(theirs) in self.seen:
+                need(ours is self.seen[id(theirs)], where, ours, "one object")
+                return
+            self.seen[id(theirs)] = ours
         kind = type(theirs)
         if isinstance(theirs, torch.Tensor):
             self.tensor(ours, theirs, where)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `load` gives: values, arrays, sharing. Needs numpy and the package only."""
 import collections
+import io
 import json
 import sys
 import tempfile
@@ -142,6 +143,24 @@ class Arrays(unittest.TestCase):
         self.assertEqual(lockstep.loads(data)["w"].tolist(), array.byteswap().tolist())
         with self.assertRaises(ValueError):
             lockstep.loads(data, byteorder="middle")
+        want = lockstep.digest(io.BytesIO(pt_bytes({"w": tensor(array)})))
+        self.assertEqual(lockstep.digest(io.BytesIO(data), byteorder="big"), want)
+        self.assertEqual(lockstep.digest_rows(io.BytesIO(data), byteorder="big")[0].name, "w")
+        self.assertTrue(lockstep.verify(io.BytesIO(data), byteorder="big").is_sound)
+        self.assertNotEqual(lockstep.digest(io.BytesIO(data)), want)
+
+    def test_views_that_repeat_without_end_need_a_limit(self):
+        wide = io.BytesIO(pt_bytes({"w": Tensor(Storage(np.ones(1, np.float32)), (1 << 40,), (0,))}))
+        for use in (lockstep.digest, lambda f: lockstep.digest(f, limits={"max_expanded_bytes": 1 << 30})):
+            wide.seek(0)
+            with self.assertRaisesRegex(lockstep.UnsafeError, r"limits=\{'max_expanded_bytes': N\}"):
+                use(wide)
+        narrow = io.BytesIO(pt_bytes({"w": Tensor(Storage(np.ones(1, np.float32)), (999,), (0,))}))
+        with self.assertRaises(lockstep.UnsafeError):
+            lockstep.digest(narrow, limits={"max_expanded_bytes": 100})
+        for limits in ({"max_depht": 3}, {"max_depth": -1}, {"max_depth": "3"}):
+            with self.assertRaises(ValueError):
+                lockstep.load(narrow, limits=limits)
 
     def test_arrays_alias_the_file_and_copies_can_be_written(self):
         got = self.load({"w": tensor(np.zeros(1 << 20, np.float32))})["w"]
@@ -212,6 +231,41 @@ class Values(unittest.TestCase):
         self.assertIs(got["shared"], got["again"])
         self.assertIs(got["self"], got)
         self.assertIs(got["list"][0], got)
+
+    def test_every_kind_of_value_may_be_reached_twice(self):
+        import fractions
+        for shared in ((1, 2), (), ((1,), [2]), [1], {"a": (1,)}, collections.OrderedDict(a=1), {1, 2},
+                       b"bytes", "text", fractions.Fraction(1, 3), tensor(np.ones(2, np.float32)), ([(1,)],)):
+            with self.subTest(shared=repr(shared)):
+                tree = {"a": shared, "b": [shared, shared], "c": (shared, {"d": shared})}
+                got = self.load(tree)
+                once = got["a"]
+                for again in (*got["b"], got["c"][0], got["c"][1]["d"]):
+                    self.assertIs(again, once)
+                if isinstance(shared, (tuple, list, dict, set, str, bytes, int)):
+                    self.assertEqual(once, shared)
+        pair = (1, 2)
+        self.assertEqual(self.load([pair, {pair: pair}, {pair}]), [pair, {pair: pair}, {pair}])
+
+    def test_groups_of_an_optimizer_share_their_betas(self):
+        betas = (0.9, 0.999)
+        groups = [{"lr": 0.1, "betas": betas, "params": [i]} for i in range(3)]
+        self.assertEqual(self.load({"param_groups": groups}), {"param_groups": groups})
+
+    def test_cycles_that_have_no_place_are_errors(self):
+        inner = []
+        loop = (inner,)
+        inner.append(loop)
+        with self.assertRaisesRegex(lockstep.UnsupportedError, "holds itself"):
+            self.load({"x": loop, "w": 1})
+        tree = {"child": {"n": 1}}
+        tree["child"]["parent"] = tree
+        file = lockstep.open(io.BytesIO(pt_bytes(tree)))
+        with self.assertRaisesRegex(lockstep.UnsupportedError, "refers to one that holds it"):
+            file["child"]
+        self.assertEqual(file["child.n"], 1)
+        whole = file.root()
+        self.assertIs(whole["child"]["parent"], whole)
 
     def test_unknown_classes_are_described(self):
         import fractions

@@ -2,10 +2,12 @@
 """scan, verify, digest, convert, and the program in the wheel."""
 import errno
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -107,6 +109,36 @@ class Convert(unittest.TestCase):
         with self.assertRaises(lockstep.CorruptError) as loaded:
             lockstep.load(TESTDATA / "corrupt" / "conflict.pt")
         self.assertEqual(str(caught.exception), str(loaded.exception))
+
+    def test_names_that_utf8_cannot_spell(self):
+        path, out = (self.folder / os.fsdecode(name) for name in (b"\xff.pt", b"\xfe.npz"))
+        path.write_bytes(DATAPARALLEL.read_bytes())
+        self.assertEqual(lockstep.convert(path, out).output, str(out))
+        with self.assertRaises(FileExistsError) as caught:
+            lockstep.convert(path, out)
+        self.assertEqual(caught.exception.filename, str(out))
+
+    def test_hints_are_for_python(self):
+        path = self.folder / "a.pt"
+        path.write_bytes(DATAPARALLEL.read_bytes())
+        with self.assertRaises(lockstep.InvalidArgumentError) as caught:
+            lockstep.convert(path, path)
+        self.assertNotIn("--force", caught.exception.hint)
+        with self.assertRaisesRegex(lockstep.UnsafeError, r"limits=\{'max_depth': N\}"):
+            lockstep.convert(path, self.folder / "b.pt", limits={"max_depth": 1})
+        with self.assertRaisesRegex(lockstep.UnsafeError, r"limits=\{'max_depth': N\}"):
+            lockstep.load(path, limits={"max_depth": 1})
+
+    def test_another_program_of_the_name_is_not_taken(self):
+        other = self.folder / "lockstep"
+        other.write_text("#!/bin/sh\necho Lockstep 0.0.1\n")
+        other.chmod(0o755)
+        with mock.patch.dict(os.environ, {"PATH": str(self.folder)}), \
+                mock.patch.object(_tools.importlib.metadata, "files", lambda name: []), \
+                mock.patch.object(_tools, "__file__", str(self.folder / "none" / "_tools.py")):
+            with self.assertRaisesRegex(lockstep.LockstepError, "another version") as caught:
+                _tools.program()
+            self.assertIn("install", caught.exception.hint)
 
     def test_the_program(self):
         done = subprocess.run([_tools.program(), "--version"], capture_output=True, text=True, check=True)

@@ -164,8 +164,10 @@ class Sources(unittest.TestCase):
                 lockstep.load(source)
         with self.assertRaises(ValueError):
             lockstep.load("a\0b")
-        with self.assertRaises(TypeError):
-            lockstep.open(TINY)[0]
+        for use in (lambda file: file[0], lambda file: file.info(0)):
+            with self.assertRaisesRegex(TypeError, "expected a name, got int"):
+                use(lockstep.open(TINY))
+        self.assertEqual(list(lockstep.load(TINY, mmap=None, check_crc=1)), ["w"])
 
     def test_names_of_files(self):
         for name in ("gr\u00fc\u00dfe \u6a21\u578b.pt", "new\nline.pt", "-", "-x.pt", os.fsdecode(b"\xff\xfe.pt")):
@@ -232,6 +234,33 @@ class Values(unittest.TestCase):
             with self.assertRaises(lockstep.InvalidArgumentError):
                 file.info("epoch")
             self.assertNotEqual(file, lockstep.open(TRAINING))
+
+    def test_a_name_of_two_values_is_refused(self):
+        one, two = (tensor(np.full(1, i, np.float32)) for i in (1, 2))
+        file = lockstep.open(io.BytesIO(pt_bytes({"a.b": one, "a": {"b": two}, "c": one})))
+        self.assertEqual(list(file), ["a.b", "c"])
+        self.assertIn("a.b", file)
+        for use in (file.info, file.__getitem__, file.get):
+            with self.assertRaises(lockstep.InvalidArgumentError) as caught:
+                use("a.b")
+            self.assertEqual(caught.exception.code, "E_AMBIGUOUS")
+        self.assertEqual(file.root()["a"]["b"].tolist(), [2])
+
+    def test_oddities_are_warnings(self):
+        data = io.BytesIO()
+        np.savez(data, texts=np.array(["x"]), b=np.arange(2))
+        with self.assertWarnsRegex(lockstep.LockstepWarning, "texts.*W_ARRAY"):
+            lockstep.loads(data.getvalue())
+        data.seek(0)
+        with self.assertWarns(lockstep.LockstepWarning) as caught:
+            lockstep.load(data)
+        self.assertEqual(caught.filename, __file__)
+
+    def test_a_conversion_of_elements_is_a_copy(self):
+        value = lockstep.Tensor("int64", (2,), np.array([1, 2]))
+        self.assertEqual(np.asarray(value, np.float16).tolist(), [1, 2])
+        with self.assertRaises(ValueError):
+            value.__array__(np.float16, copy=False)
 
     def test_small_stacks(self):
         code = b"\x80\x02" + b"]" * 900 + b"a" * 899 + b"."

@@ -64,13 +64,25 @@ def values():
             "texts": np.array(["ab", "c"]), "zero": np.array(True), "objects": np.array([1, None], object)}
 
 
+def training():
+    """A checkpoint with what its parts share: betas of two groups, sizes of layers."""
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Conv2d(2, 2, 3), nn.LayerNorm(4), nn.LayerNorm(4), nn.MaxPool2d(2))
+    groups = [{"params": net[0].parameters()}, {"params": net[1].parameters(), "lr": 0.1}]
+    optimizer = torch.optim.AdamW(groups)
+    net[1](net[0](torch.ones(1, 1, 6, 6))).sum().backward()
+    optimizer.step()
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=9)
+    return {"state_dict": net.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict(),
+            "net": net, "encoder": nn.TransformerEncoderLayer(4, 2, 8), "whole_optimizer": optimizer}
+
+
 def cases():
     numbers = torch.tensor([[0, 1, 2], [3, 4, 5]])
     bits = torch.arange(6, dtype=torch.uint8)
     rows = {str(d): numbers.to(d) for d in FLOATS + INTEGERS + COMPLEX}
     rows |= {str(d): bits.clone().view(d) for d in (torch.bits8, torch.bits16, torch.bits1x8, torch.float4_e2m1fn_x2)}
     return {"dtypes": rows, "views": views(), "complex": complex_views(), "quantized": quantized(),
-            "special": special(), "values": values()}
+            "special": special(), "training": training(), "values": values()}
 
 
 def write_all(folder):
