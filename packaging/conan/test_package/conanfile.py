@@ -13,7 +13,7 @@ class LockstepCkptTest(ConanFile):
     generators = "CMakeToolchain", "VirtualRunEnv"
 
     def requirements(self):
-        self.requires(self.tested_reference_str)
+        self.requires(self.tested_reference_str, run=True)  # finds `lockstep`, too
 
     def layout(self):
         cmake_layout(self)
