@@ -87,4 +87,8 @@ std::string where_locks_fail(
   return text;
 }
 
+bool can_make_locks_fail() {
+  return where_locks_fail(ENOLCK, [] { return std::string(); }).empty();
+}
+
 } // namespace lockstep::test

@@ -16,4 +16,7 @@ std::string where_locks_fail(
     int error_number,
     const std::function<std::string()>& work);
 
+/// False under an emulator of another processor, which has no such filter.
+bool can_make_locks_fail();
+
 } // namespace lockstep::test
