@@ -95,8 +95,10 @@ Json diff_json(const ckpt::DiffReport& report, const std::string& graph) {
       .set("same", report.equal)
       .set("differences", Json::array(report.rows, row_json))
       .set("map_hint", report.map_hint);
-  if (!report.unread.empty()) {
-    json.set("not_compared", Json::array(report.unread));
+  std::vector<std::string> not_compared = report.unread;
+  std::ranges::copy(report.without_bytes, std::back_inserter(not_compared));
+  if (!not_compared.empty()) {
+    json.set("not_compared", Json::array(not_compared));
   }
   if (!graph.empty()) {
     json.set("graph", graph);
@@ -126,6 +128,9 @@ DiffCells diff_cells(const DiffRow& row) {
     types = format("{} and {}", row.a, row.b);
   }
   if (!has_numbers(row)) {
+    return cells;
+  }
+  if (row.elements == 0) {
     return cells;
   }
   if (row.different == 0) {
@@ -191,6 +196,12 @@ std::string diff_text(
         "; not compared: {}, {}",
         counted(report.unread.size(), "array"),
         some_names(report.unread));
+  }
+  if (!report.without_bytes.empty()) {
+    text += format(
+        "; without bytes, so not compared: {}, {}",
+        counted(report.without_bytes.size(), "tensor"),
+        some_names(report.without_bytes));
   }
   text += "\n";
   if (!report.map_hint.empty()) {

@@ -237,9 +237,12 @@ enum class DiffKind : std::uint8_t {
   kValues,
   /// What the integers of a quantized tensor stand for.
   kQuantizer,
+  /// One of them has no bytes, as on the device "meta".
+  kNoBytes,
 };
 
-/// "only in A", "only in B", "shape", "dtype", "values", "quantizer".
+/// "only in A", "only in B", "shape", "dtype", "values", "quantizer", "no
+/// bytes".
 std::string_view diff_kind_name(DiffKind kind);
 
 /// When two elements count as equal, and how names find each other.
@@ -284,6 +287,9 @@ struct DiffReport {
   std::string map_hint = {};
   /// NumPy arrays of either file that are no tensors: not compared.
   std::vector<std::string> unread = {};
+  /// Tensors of equal types and shapes whose elements neither file holds, as on
+  /// the device "meta".
+  std::vector<std::string> without_bytes = {};
 };
 
 /// Compares; memory does not grow with the size of the tensors.

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/ckpt/value.h"
@@ -66,6 +68,13 @@ inline std::vector<std::string> keys_of(const Value& dict) {
 inline Tensor floats(const std::vector<float>& values) {
   const auto size = static_cast<std::int64_t>(values.size());
   return tensor_of<float>(DType::kFloat32, values, {size});
+}
+
+/// What `name` makes of these arguments.
+inline Value call_of(std::string name, std::initializer_list<Value> arguments) {
+  return Object{
+      .global = std::move(name),
+      .args = std::make_shared<Value>(Value::tuple(arguments))};
 }
 
 /// A tensor of bytes.

@@ -232,12 +232,6 @@ Tensor on_cuda(Tensor tensor) {
   return tensor;
 }
 
-Value call_of(std::string name, std::initializer_list<Value> arguments) {
-  return Object{
-      .global = std::move(name),
-      .args = std::make_shared<Value>(Value::tuple(arguments))};
-}
-
 // Every place of a tensor's device and type.
 TEST(ConvertTensors, MapsWhatLiesInsideOfTensors) {
   const auto part = [] { return on_cuda(floats({1})); };

@@ -44,6 +44,35 @@ TEST(Diff, NamesWhatIsOnOneSide) {
   EXPECT_EQ(report.equal, 1U);
 }
 
+// The device "meta": shapes and types can be compared, elements cannot.
+TEST(Diff, SaysWhichTensorsHaveNoBytes) {
+  const auto meta = [](std::int64_t size, DType dtype) {
+    return Value::dict(
+        {{"w",
+          call_of(
+              "torch._utils._rebuild_meta_tensor_no_storage",
+              {DTypeValue{dtype}, Size{{size}}, Size{{1}}, false})}});
+  };
+  const Value two = meta(2, DType::kFloat32);
+  const auto same = report_of(two, two);
+  EXPECT_THAT(same.rows, IsEmpty());
+  EXPECT_EQ(same.equal, 0U);
+  EXPECT_THAT(same.without_bytes, testing::ElementsAre("w"));
+  const Value real = Value::dict({{"w", floats({1, 2})}});
+  for (const auto& report : {report_of(two, real), report_of(real, two)}) {
+    ASSERT_EQ(report.rows.size(), 1U);
+    EXPECT_EQ(report.rows[0].kind, DiffKind::kNoBytes);
+    EXPECT_THAT(report.without_bytes, IsEmpty());
+  }
+  EXPECT_EQ(report_of(two, real).rows[0].a, "float32 [2], no bytes");
+  const auto kind = [&](const Value& other) {
+    return report_of(two, other).rows.at(0).kind;
+  };
+  EXPECT_EQ(kind(meta(3, DType::kFloat32)), DiffKind::kShape);
+  EXPECT_EQ(kind(meta(2, DType::kFloat16)), DiffKind::kDType);
+  EXPECT_EQ(kind(Value::dict({})), DiffKind::kOnlyA);
+}
+
 TEST(Diff, NamesThatLookAlikeAreComparedInTheirOrder) {
   const auto file = [](float inner) {
     return Value::dict(

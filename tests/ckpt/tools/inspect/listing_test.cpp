@@ -52,10 +52,9 @@ TEST(Listing, SortsByFileNameSizeAndType) {
 
 // A tensor of the device "meta", and a sparse one, whose parts are tensors.
 TEST(Listing, NamesTensorsWithoutBytes) {
-  const Value meta = Object{
-      .global = "torch._utils._rebuild_meta_tensor_no_storage",
-      .args = std::make_shared<Value>(Value::tuple(
-          {DTypeValue{DType::kFloat16}, Size{{4}}, Size{{1}}, false}))};
+  const Value meta = call_of(
+      "torch._utils._rebuild_meta_tensor_no_storage",
+      {DTypeValue{DType::kFloat16}, Size{{4}}, Size{{1}}, false});
   const Value root =
       Value::dict({{"net", Value::dict({{"a", meta}, {"b", zeros(2)}})}});
   const auto rows = list_tensors(root);
