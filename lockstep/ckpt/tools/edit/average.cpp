@@ -121,6 +121,7 @@ class Averager {
     if (!problems_.empty()) {
       return refusal();
     }
+    LOCKSTEP_TRY(std::move(expansion_));
     result_.weights = std::move(weights);
     LOCKSTEP_ASSIGN(const auto apart, unnamed_tensors(result_.weights));
     result_.kept.insert(result_.kept.end(), apart.begin(), apart.end());
@@ -241,8 +242,10 @@ class Averager {
         storages_[{std::move(key), last.sizes, last.dtype}];
     if (storage == nullptr) {
       // A mean has elements of its own, however few bytes the file has for it.
-      if (!expanded_.add(last)) {
-        note(name, files_.size() - 1, "repeats its bytes beyond the limit");
+      if (Status added = expanded_.add(last); !added) {
+        expansion_ = in_file(
+            about(std::move(added), format("tensor '{}'", escape(name))),
+            files_.back().name);
         return last;
       }
       storage = std::make_shared<Storage>(Storage{
@@ -288,6 +291,8 @@ class Averager {
   std::vector<Entries> entries_;
   std::vector<std::string> problems_;
   ExpansionBudget expanded_;
+  // The last one that was beyond it.
+  Status expansion_;
   std::map<
       std::tuple<ViewKey, std::vector<std::int64_t>, DType>,
       std::shared_ptr<Storage>>

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/made_source.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/edit.h"
@@ -127,6 +128,15 @@ class Converter final : public TreeCopy {
     }
   }
 
+  // `copy`, whose error names the tensor.
+  Result<Value> run(const Value& root) {
+    auto made = copy(root);
+    const std::string name = made ? "" : first_tensor_of(root, last_);
+    return name.empty()
+               ? std::move(made)
+               : about(std::move(made), format("tensor '{}'", escape(name)));
+  }
+
  private:
   Result<Value> copy_child(const Child& child) override {
     const bool keeps_type =
@@ -187,6 +197,7 @@ class Converter final : public TreeCopy {
 
   Status convert_tensor(Tensor& tensor) {
     const Tensor old = tensor;
+    last_ = old.storage.get();
     const bool is_part = contiguous_bytes(old) != old.storage->nbytes;
     if (options_.clone_views && is_part) {
       LOCKSTEP_TRY(budget_.add(old));
@@ -266,6 +277,8 @@ class Converter final : public TreeCopy {
 
   ConvertOptions options_;
   ExpansionBudget budget_;
+  // That of the tensor that was looked at last.
+  const Storage* last_ = nullptr;
   TensorSet counters_;
   // For what keeps its type: counters, and the scales of quantized tensors.
   // Null if all does.
@@ -340,7 +353,7 @@ Result<Converted> convert_tensors(
       options,
       options.dtype ? step_counters(root) : TensorSet());
   Converted result;
-  LOCKSTEP_ASSIGN(result.root, converter.copy(root));
+  LOCKSTEP_ASSIGN(result.root, converter.run(root));
   LOCKSTEP_ASSIGN(
       result.changes,
       changes_between(root, result.root, options.dtype, result.kept));

@@ -87,6 +87,35 @@ std::vector<std::string> once(std::span<const std::string> names) {
   return firsts;
 }
 
+bool has_below(const Dict& dict, std::string_view name) {
+  return std::ranges::any_of(dict.items, [name](const Item& item) {
+    return is_front(key_text(item.first), name);
+  });
+}
+
+// The dict whose keys are asked for: the weights, or another entry of a
+// checkpoint if all names say its key in front, and the first is no weight.
+Result<WeightsPlace> place_of(
+    const Value& root,
+    std::span<const std::string> names) {
+  const WeightsPlace weights = locate_weights(root);
+  const Dict* keys = weights.value.as_dict();
+  if (weights.key.empty() || keys == nullptr || has_below(*keys, names[0])) {
+    return weights_to_edit(root);
+  }
+  const auto& entries = root.as_dict()->items;
+  const auto entry = std::ranges::find_if(entries, [&](const Item& item) {
+    return item.first.as_string() != nullptr &&
+           std::ranges::all_of(names, [&](std::string_view name) {
+             return is_front(name, *item.first.as_string()) &&
+                    name.size() > item.first.as_string()->size() + 1;
+           });
+  });
+  return weights_to_edit(
+      root,
+      entry == entries.end() ? "" : *entry->first.as_string());
+}
+
 // Which of `names` a key falls under, and which of them were met. The name of a
 // key is that key alone, also where others lie below it: 'a' and 'a.b'.
 class NameSet {
@@ -139,12 +168,6 @@ class NameSet {
   }
 
  private:
-  static bool has_below(const Dict& dict, std::string_view name) {
-    return std::ranges::any_of(dict.items, [name](const Item& item) {
-      return is_front(key_text(item.first), name);
-    });
-  }
-
   std::span<const std::string> names_;
   // As the keys say them.
   std::vector<std::string_view> spellings_;
@@ -258,7 +281,7 @@ Result<Edited> pick(const Value& root, std::span<const std::string> asked) {
     LOCKSTEP_ASSIGN(Dict kept, filter(*root.as_dict(), set, true, report));
     return Edited{.root = std::move(kept), .report = std::move(report)};
   }
-  LOCKSTEP_ASSIGN(const WeightsPlace place, weights_to_edit(root));
+  LOCKSTEP_ASSIGN(const WeightsPlace place, place_of(root, names));
   report.weights_key = place.key;
   NameSet set(names, root, place);
   LOCKSTEP_ASSIGN(Dict kept, filter(*place.value.as_dict(), set, true, report));
@@ -285,7 +308,7 @@ Result<Edited> drop(const Value& root, std::span<const std::string> asked) {
     }
   }
   if (!rest.empty()) {
-    auto place = weights_to_edit(edited.root);
+    auto place = place_of(edited.root, rest);
     if (!place) {
       return no_key(rest, rest.size() == names.size(), edited.root);
     }

@@ -54,6 +54,30 @@ TEST(PickAndDrop, TakeANameTwiceAsOnce) {
       ElementsAre("w"));
 }
 
+// Modules of another entry than the weights, whose keys hold the dots.
+TEST(PickAndDrop, TakeModulesOfAnotherEntry) {
+  const auto weights = [] {
+    return Value::dict({{"a.w", floats({1})}, {"b.w", floats({2})}});
+  };
+  const Value root =
+      Value::dict({{"model", weights()}, {"ema", weights()}, {"epoch", 3}});
+  const auto picked = pick(root, Names{"ema.a"});
+  ASSERT_TRUE(picked) << to_string(picked.error());
+  EXPECT_THAT(entries_in(picked->root), ElementsAre("a.w"));
+  EXPECT_EQ(picked->report.weights_key, "ema");
+  EXPECT_EQ(pick(root, Names{"ema.a", "ema.b"}).value().report.kept, 2U);
+  const Value dropped = drop(root, Names{"ema.a"}).value().root;
+  EXPECT_THAT(entries_in(*dropped.find("ema")), ElementsAre("b.w"));
+  EXPECT_EQ(dropped.find("model")->as_dict()->items.size(), 2U);
+  EXPECT_FALSE(pick(root, Names{"ema.c"}));
+  EXPECT_FALSE(pick(root, Names{"ema.a", "model.a"}));
+  EXPECT_FALSE(pick(root, Names{"epoch.a"}));
+  // A weight comes first.
+  const Value both = Value::dict(
+      {{"model", Value::dict({{"ema.a.w", floats({1})}})}, {"ema", weights()}});
+  EXPECT_EQ(pick(both, Names{"ema.a"}).value().report.weights_key, "model");
+}
+
 TEST(PickAndDrop, SayThatNamesAreOfSeveralLevels) {
   const Value root = Value::dict(
       {{"model", Value::dict({{"w", floats({1})}})},
