@@ -106,6 +106,18 @@ void refuse_empty_values(const CLI::App& app) {
   }
 }
 
+// OUT and -o, or -o twice: nobody knows which file was meant.
+void refuse_two_outputs(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const auto& values = option->results();
+    if (option->check_lname("output") && values.size() > 1) {
+      throw CLI::ValidationError(
+          option->get_name(),
+          format("two files to write, '{}' and '{}'", values[0], values[1]));
+    }
+  }
+}
+
 int parse_and_run(Choice choice, std::span<const std::string> given) {
   const bool wants_json = wants(choice.args, "--json");
   const Command& command = *choice.command;
@@ -118,6 +130,7 @@ int parse_and_run(Choice choice, std::span<const std::string> given) {
   try {
     app.parse(choice.args);
     refuse_empty_values(app);
+    refuse_two_outputs(app);
     if (app.get_prefix_command()) {
       const std::size_t count = app.remaining_size();
       common.program.assign(

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/tensor_export.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor.h"
@@ -77,6 +78,9 @@ std::string stats_text(
       escape(tensor.storage->location, 20),
       tensor.is_contiguous() ? "" : ", strided",
       tensor.is_conj || tensor.is_neg ? ", a conj or neg view" : "");
+  if (const auto quantizer = ckpt::quantizer_text(tensor); !quantizer.empty()) {
+    text += format("quantizer  {}; below are the integers\n", quantizer);
+  }
   text += format(
       "min        {}\nmax        {}\nmean       {}\nNaN        {}\n"
       "Inf        {}\n",
@@ -88,23 +92,41 @@ std::string stats_text(
   return text + format("head       {}\n", join(stats.head, " "));
 }
 
+// Nothing else says it where numbers stand alone.
+void warn_of_integers(const std::vector<std::string>& quantized) {
+  if (!quantized.empty()) {
+    print_warning(format(
+        "quantized; the numbers are the stored integers: {}",
+        some_names(quantized)));
+  }
+}
+
 struct NamedStats {
   std::string name = {};
   ckpt::Tensor tensor = {};
   ckpt::TensorStats stats = {};
 };
 
+ckpt::ExpansionBudget budget_of(const Common& common) {
+  return ckpt::ExpansionBudget(common.load.limits.max_expanded_bytes);
+}
+
 Result<ckpt::TensorStats> stats_of(
     const ckpt::Tensor& tensor,
     std::uint64_t head,
-    const std::string& name) {
+    const std::string& name,
+    ckpt::ExpansionBudget& budget) {
+  Status added = budget.add(tensor);
   return ckpt::about(
-      ckpt::tensor_stats(tensor, head),
+      added ? ckpt::tensor_stats(tensor, head)
+            : Result<ckpt::TensorStats>(std::move(added).error()),
       format("tensor '{}'", escape(name)));
 }
 
 // Numbers of every tensor below a value.
-Result<std::vector<NamedStats>> all_stats(const ckpt::Value& root) {
+Result<std::vector<NamedStats>> all_stats(
+    const ckpt::Value& root,
+    ckpt::ExpansionBudget budget) {
   std::vector<NamedStats> rows;
   Status first;
   LOCKSTEP_TRY(ckpt::for_each_tensor(
@@ -113,7 +135,7 @@ Result<std::vector<NamedStats>> all_stats(const ckpt::Value& root) {
         if (!first || !ckpt::has_bytes(tensor)) {
           return;
         }
-        auto stats = stats_of(tensor, 0, name);
+        auto stats = stats_of(tensor, 0, name, budget);
         if (stats) {
           rows.push_back(
               {.name = name, .tensor = tensor, .stats = *std::move(stats)});
@@ -154,7 +176,14 @@ std::string stats_table(const std::vector<NamedStats>& rows) {
 }
 
 Result<int> show_stats(const ckpt::Value& value, const Common& common) {
-  LOCKSTEP_ASSIGN(const auto rows, all_stats(value));
+  LOCKSTEP_ASSIGN(const auto rows, all_stats(value, budget_of(common)));
+  std::vector<std::string> quantized;
+  for (const NamedStats& row : rows) {
+    if (row.tensor.quantizer != nullptr) {
+      quantized.push_back(row.name);
+    }
+  }
+  warn_of_integers(quantized);
   if (!common.json) {
     print(stats_table(rows));
     return 0;
@@ -173,7 +202,10 @@ Result<int> show_tensor(
     const ckpt::Tensor& tensor,
     const ShowArgs& args,
     const Common& common) {
-  LOCKSTEP_ASSIGN(const auto stats, stats_of(tensor, args.head, args.key));
+  auto budget = budget_of(common);
+  LOCKSTEP_ASSIGN(
+      const auto stats,
+      stats_of(tensor, args.head, args.key, budget));
   if (common.json) {
     print_result(
         kShowSchema,
@@ -198,6 +230,9 @@ Result<int> export_tensor(
             escape(args.key),
             value.type_name()),
         .hint = "run 'lockstep ckpt ls FILE' for the names of tensors"};
+  }
+  if (tensor->quantizer != nullptr) {
+    warn_of_integers({args.key});
   }
   LOCKSTEP_TRY(
       args.csv ? print_csv(*tensor, common.load.limits)

@@ -22,7 +22,10 @@ constexpr std::array kWords{
     FlagWord{"Limits::allow_no_root", "--lenient"},
     FlagWord{"LoadOptions::strict", "--strict"},
     FlagWord{"expanding()", "--allow-expand"},
-    FlagWord{"SaveOptions::clone_views", "--clone-views"},
+    // Also of commands that have no such flag.
+    FlagWord{
+        "SaveOptions::clone_views",
+        "'lockstep ckpt convert --clone-views'"},
     FlagWord{"ConvertOptions::clone_views", "--clone-views"},
     FlagWord{"MergeOptions::replace", "--replace"},
     FlagWord{"StripOptions::partial", "--partial"},

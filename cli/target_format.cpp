@@ -51,7 +51,8 @@ struct Promise {
 };
 
 // Without an ending if the name says nothing.
-Promise promise_of(const std::string& path) {
+Promise promise_of(const std::string& name) {
+  const std::string path = lower_case(name);
   Promise promise;
   for (const ckpt::Format& format : ckpt::formats()) {
     const std::string_view ending = ckpt::ending_of(format, path);
@@ -72,6 +73,22 @@ Promise promise_of(const std::string& path) {
   return promise;
 }
 
+// "m.safetensor": the ending of one of ours that the name's is nearly; empty if
+// it is near to none.
+std::string near_ending(const std::string& path) {
+  std::vector<std::string> endings;
+  for (const ckpt::Format& format : ckpt::formats()) {
+    for (const std::string& ending : split(format.endings, ' ')) {
+      endings.push_back(ending);
+    }
+  }
+  const std::string name = lower_case(path.substr(path.rfind('/') + 1));
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string::npos || dot == 0
+             ? ""
+             : nearest(name.substr(dot), endings);
+}
+
 // The usual ending of what the writer makes; empty if there is none.
 std::string_view usual_ending(std::string_view writer) {
   for (const ckpt::Format& format : ckpt::formats()) {
@@ -80,6 +97,29 @@ std::string_view usual_ending(std::string_view writer) {
     }
   }
   return "";
+}
+
+// A name whose ending is nearly one that means another format.
+Status check_near_ending(const std::string& path, const std::string& format) {
+  const std::string near = near_ending(path);
+  const Promise meant = promise_of(near);
+  if (near.empty() ||
+      std::ranges::find(meant.writers, format) != meant.writers.end()) {
+    return {};
+  }
+  return Error{
+      .code = ErrorCode::kInvalidArgument,
+      .op = "cli.args",
+      .message = lockstep::format(
+          "the extension of the name is unknown; this would be {}",
+          format),
+      .hint = lockstep::format(
+          "did you mean {}? 'lockstep ckpt convert --to FORMAT' writes {}, "
+          "under any name",
+          near,
+          format_names()),
+      .path = path,
+      .detail = "E_ENDING"};
 }
 
 } // namespace
@@ -92,8 +132,10 @@ std::string format_by_name(const std::string& path) {
 
 Status check_ending(const std::string& path, const std::string& format) {
   const Promise promise = promise_of(path);
-  if (promise.ending.empty() ||
-      std::ranges::find(promise.writers, format) != promise.writers.end()) {
+  if (promise.ending.empty()) {
+    return check_near_ending(path, format);
+  }
+  if (std::ranges::find(promise.writers, format) != promise.writers.end()) {
     return {};
   }
   const std::string_view usual = usual_ending(format);

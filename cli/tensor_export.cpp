@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include "cli/output.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::cli {
 
 Status print_csv(const ckpt::Tensor& tensor, const ckpt::Limits& limits) {
+  LOCKSTEP_TRY(ckpt::internal::check_whole_bytes(tensor.dtype));
   LOCKSTEP_TRY(ckpt::check_expansion(tensor, limits.max_expanded_bytes));
   const std::size_t size = ckpt::dtype_info(tensor.dtype).size;
   const bool is_table = tensor.sizes.size() > 1;

@@ -84,7 +84,8 @@ Status save(
     FileSystem& fs = real_fs());
 
 /// The bytes of an .npy file with the elements of `tensor`, in blocks.
-/// Errors: those of the storage; what `visit` returned.
+/// Errors: kUnsupported (E_DTYPE) if elements share bytes; those of the
+/// storage; what `visit` returned.
 Status export_npy(const Tensor& tensor, const BlockVisitor& visit);
 
 } // namespace lockstep::ckpt

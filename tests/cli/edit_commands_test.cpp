@@ -301,20 +301,6 @@ TEST_F(EditCommands, ReadFilesOfAByteOrderThatTheyDoNotSay) {
   EXPECT_EQ(run("show --byteorder middle new.pt"), 2);
 }
 
-TEST_F(EditCommands, ANameThatMeansAnotherFormatIsRefused) {
-  put("tiny.pt", "m.pt");
-  for (const char* name :
-       {"m.onnx", "m.h5", "m.tflite", "m.gguf", "m.npy", "m.json"}) {
-    EXPECT_EQ(run(format("convert m.pt {}", name)), 2) << name;
-    EXPECT_THAT(text("err.txt"), HasSubstr("E_ENDING")) << name;
-    EXPECT_THAT(text("err.txt"), HasSubstr("--to FORMAT")) << name;
-    EXPECT_FALSE(std::filesystem::exists(path(name)));
-  }
-  EXPECT_EQ(run("prefix m.pt -o p.npz"), 2);
-  EXPECT_EQ(run("convert m.pt asked.onnx --to npz"), 0) << text("err.txt");
-  EXPECT_EQ(run("convert m.pt lightning.ckpt"), 0) << text("err.txt");
-}
-
 TEST_F(EditCommands, AppendingLeavesOtherNamesOfTheFileAlone) {
   put("tiny.pt", "m.pt");
   std::filesystem::create_hard_link(path("m.pt"), path("best.pt"));

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
+#include "tests/ckpt/value_fixture.h"
 #include "tests/cli/command_test.h"
 
 namespace lockstep::test {
@@ -112,6 +114,32 @@ TEST_F(LimitFlags, OfTheBudgetAreObeyedByEveryCommand) {
           << row.command << text("err.txt");
     }
   }
+}
+
+// 4 bytes that look like 4 MiB.
+TEST_F(LimitFlags, OfExpandedViewsAreObeyedByThoseThatExpand) {
+  ckpt::Tensor tensor = ckpt::floats({1});
+  tensor.sizes = {1 << 20};
+  tensor.strides = {0};
+  ckpt::save(path("wide.pt"), ckpt::Value::dict({{"w", tensor}})).value();
+  for (const char* args :
+       {"digest wide.pt",
+        "diff wide.pt wide.pt",
+        "verify --deep wide.pt",
+        "show wide.pt w",
+        "show wide.pt --stats",
+        "show wide.pt w --csv",
+        "show wide.pt w --npy",
+        "average wide.pt wide.pt -o out.pt",
+        "convert wide.pt out.dcp --to dcp",
+        "convert wide.pt out.npz --clone-views",
+        "convert wide.pt out.pt --clone-views"}) {
+    EXPECT_EQ(run(format("{} --max-expanded-bytes 1000", args)), 3) << args;
+    EXPECT_THAT(text("err.txt"), HasSubstr("up to 4.0 MiB")) << args;
+    EXPECT_THAT(text("err.txt"), HasSubstr("--allow-expand")) << args;
+  }
+  EXPECT_EQ(run("show wide.pt w --max-expanded-bytes 1000 --allow-expand"), 0)
+      << text("err.txt");
 }
 
 } // namespace

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/ckpt/core/quantizer.h"
+#include "tests/ckpt/value_fixture.h"
 #include "tests/cli/command_test.h"
 #include "tests/support/json_schema.h"
 
@@ -47,6 +49,71 @@ TEST_F(OddRequests, TwoWaysToPrintAreRefused) {
     EXPECT_EQ(test::violation_of_its_schema(answer), "");
     EXPECT_THAT(text("err.txt"), HasSubstr(" excludes --json"));
   }
+}
+
+// 2 stands for 0 where the zero point is 2.
+TEST_F(OddRequests, NumbersOfQuantizedTensorsAreSaidToBeIntegers) {
+  auto tensor = ckpt::tensor_of<std::int8_t>(ckpt::DType::kQInt8, {2, 4}, {2});
+  tensor.quantizer = std::make_shared<ckpt::Value>(
+      ckpt::quantizer_value({.scale = 0.5, .zero_point = 2}));
+  ckpt::save(path("q.pt"), ckpt::Value::dict({{"fc", tensor}})).value();
+  EXPECT_EQ(run("show q.pt fc"), 0);
+  EXPECT_THAT(
+      text("out.txt"),
+      HasSubstr("quantizer  scale 0.5, zero point 2; below are the integers"));
+  for (const char* args :
+       {"show q.pt fc --csv", "show q.pt fc --npy", "show q.pt --stats"}) {
+    EXPECT_EQ(run(args), 0) << args;
+    EXPECT_EQ(
+        text("err.txt"),
+        "warning: quantized; the numbers are the stored integers: 'fc'\n");
+  }
+}
+
+// Two of quint4x2 share a byte: no row of numbers has a place for them.
+TEST_F(OddRequests, ElementsThatShareBytesAreNotExported) {
+  auto tensor = ckpt::tensor_of<std::uint8_t>(
+      ckpt::DType::kQUInt4x2,
+      {1, 2, 3, 4},
+      {2, 4});
+  tensor.quantizer =
+      std::make_shared<ckpt::Value>(ckpt::quantizer_value({.scale = 1}));
+  ckpt::save(path("q.pt"), ckpt::Value::dict({{"fc", tensor}})).value();
+  for (const char* args : {"show q.pt fc --csv", "show q.pt fc --npy"}) {
+    EXPECT_EQ(run(args), 3) << args;
+    EXPECT_EQ(text("out.txt"), "");
+    EXPECT_THAT(
+        text("err.txt"),
+        HasSubstr("quint4x2 has 2 elements in a byte"));
+  }
+}
+
+TEST_F(OddRequests, ViewsAreGivenTheCommandThatCopiesThem) {
+  const ckpt::Tensor tensor = ckpt::floats({1, 2});
+  ckpt::Tensor first = tensor;
+  first.sizes = {1};
+  ckpt::save(path("m.pt"), ckpt::Value::dict({{"a", tensor}, {"first", first}}))
+      .value();
+  EXPECT_NE(run("convert m.pt a.npz"), 0);
+  EXPECT_THAT(
+      text("err.txt"),
+      HasSubstr("'lockstep ckpt convert --clone-views' writes each tensor"));
+}
+
+TEST_F(OddRequests, TwoFilesToWriteAreRefused) {
+  put("tiny.pt", "m.pt");
+  for (const char* args :
+       {"convert m.pt a.npz -o b.npz",
+        "repair m.pt a.pt -o b.pt",
+        "strip m.pt a.pt --output b.pt",
+        "optim m.pt a.pt -o b.pt --to python",
+        "extract-model m.pt a.pt -o b.pt",
+        "average m.pt m.pt -o a.pt -o b.pt",
+        "pick m.pt w -o a.pt -o b.pt"}) {
+    EXPECT_EQ(run(args), 2) << args;
+    EXPECT_THAT(text("err.txt"), HasSubstr("two files to write, 'a.")) << args;
+  }
+  EXPECT_EQ(shell("test ! -e a.npz && test ! -e b.npz && ! ls a.pt b.pt"), 0);
 }
 
 TEST_F(OddRequests, NumbersBelowZeroAreRefused) {

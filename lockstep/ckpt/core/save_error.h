@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt::internal {
 
@@ -65,6 +67,22 @@ inline Error save_error(
       .message = std::move(message),
       .hint = std::move(hint),
       .detail = std::move(detail)};
+}
+
+/// Of what has a place for each element. Errors: kUnsupported (E_DTYPE) if
+/// elements of the type share bytes.
+inline Status check_whole_bytes(DType dtype) {
+  const DTypeInfo& info = dtype_info(dtype);
+  return info.per_byte == 1
+             ? Status()
+             : Status(save_error(
+                   ErrorCode::kUnsupported,
+                   "E_DTYPE",
+                   format(
+                       "{} has {} elements in a byte, and each needs a place "
+                       "of its own here",
+                       info.name,
+                       info.per_byte)));
 }
 
 } // namespace lockstep::ckpt::internal

@@ -12,8 +12,10 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/core/unread_array.h"
 #include "lockstep/ckpt/core/write_options.h"
+#include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
@@ -136,6 +138,11 @@ Status check_views(const Value& root, std::uint64_t max_expanded_bytes) {
   return walked && first ? Status(*std::move(first)) : Status();
 }
 
+bool is_dcp_part(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name == kDcpMetadataFile || name.ends_with(kDcpDataSuffix);
+}
+
 Result<Checkpoint> finished(
     Result<Checkpoint> file,
     const std::string& path,
@@ -206,6 +213,10 @@ Result<Checkpoint> load(
           file ? warn_of_shard(path, fs, *shared.beside) : std::nullopt) {
     file->warnings.push_back(*std::move(warning));
   }
+  if (!file && is_dcp_part(path)) {
+    file.error().hint =
+        "it is a part of a checkpoint of torch.distributed: name its folder";
+  }
   return finished(std::move(file), path, shared);
 }
 
@@ -247,6 +258,7 @@ Status write_checkpoint(
 }
 
 Status export_npy(const Tensor& tensor, const BlockVisitor& visit) {
+  LOCKSTEP_TRY(internal::check_whole_bytes(tensor.dtype));
   const std::string header = npy_header_text(tensor.dtype, tensor.sizes);
   LOCKSTEP_TRY(visit(as_byte_span(header)));
   return for_each_block(tensor, visit);

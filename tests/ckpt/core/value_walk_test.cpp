@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/core/value_changes.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"
 
@@ -351,23 +350,6 @@ TEST(NodeWalk, LooksAtSharedNodesOnceParentsFirst) {
   walk.run(root, note);
   walk.run(Value(1), note);
   EXPECT_THAT(types, ElementsAre());
-}
-
-// Names of the others would be made for nothing.
-TEST(ValueChanges, AsksForTheFirstNameOfAKind) {
-  ValueChanges changes;
-  std::size_t asked = 0;
-  const auto name = [&asked] { return std::to_string(++asked); };
-  for (const ChangeKind kind :
-       {ChangeKind::kKey, ChangeKind::kTuple, ChangeKind::kKey}) {
-    changes.add(kind, name);
-  }
-  const auto made = changes.take();
-  ASSERT_EQ(made.size(), 2U);
-  EXPECT_EQ(
-      to_text(made[0]),
-      "2 keys that are not text become text: '1' and 1 more");
-  EXPECT_EQ(asked, 2U);
 }
 
 TEST(NodeWalk, LeavesOutWhatItIsTold) {

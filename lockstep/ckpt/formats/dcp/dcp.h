@@ -36,7 +36,7 @@ Result<Checkpoint> read_pieces(const ReadInput& input);
 /// and replaces an old one in one step: a crash leaves the old checkpoint or
 /// the new one. Data files of the old one are removed after that. Holds the
 /// folder meanwhile. Errors: as `save`; kIo (E_LOCKED) if somebody else writes
-/// or edits there; kInvalidArgument (E_NOT_TENSOR, E_SAME_NAME) and
+/// or edits there; kUnsupported (E_NOT_TENSOR), kInvalidArgument (E_SAME_NAME),
 /// kUnsafe (E_DEPTH, E_LIMIT) for the tree.
 Status write_dcp(
     const std::string& path,

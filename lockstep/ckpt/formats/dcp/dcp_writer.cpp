@@ -55,7 +55,7 @@ class LeafWalk final : public ValueWalk {
   Result<DcpPlan> run(const Value& root) {
     if (root.as_dict() == nullptr && !is_module(root)) {
       Error error = internal::save_error(
-          ErrorCode::kInvalidArgument,
+          ErrorCode::kUnsupported,
           "E_NOT_TENSOR",
           format(
               "a DCP folder holds a dict; got a value of type {}",

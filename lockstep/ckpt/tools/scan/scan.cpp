@@ -123,7 +123,13 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
     out.set_format("zip");
     internal::scan_zip(source, "", 0, out);
   } else if (!is_stream && !out.has_format() && !is_packed(head)) {
-    return unread ? *unread : diagnose(head, source->size());
+    Error error = unread ? *unread : diagnose(head, source->size());
+    if (out.path().ends_with(".index.json")) {
+      error.message =
+          "an index names the files with the weights: scan them, "
+          "or the folder";
+    }
+    return error;
   }
   return {};
 }

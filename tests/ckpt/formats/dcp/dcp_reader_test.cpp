@@ -68,6 +68,21 @@ class DcpFolder {
   std::string metadata;
 };
 
+TEST(DcpReader, SaysThatAPartIsNoCheckpoint) {
+  DcpFolder folder;
+  folder.add("abcdef", {0, 0}, {2, 3});
+  folder.metadata = "\x80\x02}."; // of no checkpoint
+  const auto whole = folder.load_it();
+  ASSERT_FALSE(whole);
+  EXPECT_THAT(whole.error().hint, testing::Not(HasSubstr("name its folder")));
+  put(folder.fs, "d/__0_1.distcp", "no archive");
+  for (const char* part : {"d/.metadata", "d/__0_1.distcp"}) {
+    const auto file = load(part, {}, folder.fs);
+    ASSERT_FALSE(file) << part;
+    EXPECT_THAT(file.error().hint, HasSubstr("name its folder")) << part;
+  }
+}
+
 TEST(DcpReader, AssemblesChunksOfSeveralRanks) {
   DcpFolder folder;
   folder.add("be", {0, 1}, {2, 1});

@@ -101,6 +101,14 @@ TEST(ScanFolder, WithoutAPickleIsNotCalledClean) {
       Verdict::kClean);
 }
 
+TEST(Scan, SaysThatAnIndexNamesOtherFiles) {
+  const std::string index = R"({"weight_map": {"w": "a.safetensors"}})";
+  const auto report =
+      scan(make_source(as_byte_span(index)), "model.safetensors.index.json");
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_THAT(report.notes[0].message, testing::HasSubstr("or the folder"));
+}
+
 TEST(ScanFolder, SaysThatItDoesNotUnpack) {
   const auto reports = scan_files({
       {"a.gz", "\x1f\x8b\x08\0rest"s},
