@@ -17,9 +17,10 @@
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
 namespace lockstep::ckpt::internal {
-namespace {
 
 using Kind = Sketch::Kind;
+
+namespace {
 
 // What a different name takes here and in the report. Units: bytes.
 constexpr std::uint64_t kNameCost = 512;

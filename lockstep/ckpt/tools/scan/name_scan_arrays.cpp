@@ -12,7 +12,6 @@
 
 namespace lockstep::ckpt::internal {
 
-// NOLINTNEXTLINE(clang-diagnostic-shadow): of another file of the batch
 using Kind = Sketch::Kind;
 
 // A tuple of numbers, or the state of a type: (version, order, None, names,

@@ -10,7 +10,6 @@
 
 namespace lockstep::ckpt::internal {
 
-// NOLINTNEXTLINE(clang-diagnostic-shadow): of another file of the batch
 using Kind = Sketch::Kind;
 
 namespace {
