@@ -6,6 +6,8 @@ if [ -n "${LOCKSTEP_PREFIX:-}" ]; then
   _multiarch=$(g++ -print-multiarch)
   export LOCKSTEP_PREFIX
   export PATH=$_usr/bin:$PATH
+  # What headers of one processor are in, which compilers know of /usr only.
+  export CPLUS_INCLUDE_PATH=$_usr/include/$_multiarch${CPLUS_INCLUDE_PATH:+:$CPLUS_INCLUDE_PATH}
   export CMAKE_PREFIX_PATH=$_usr${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
   export LD_LIBRARY_PATH=$_usr/lib/$_multiarch:$LOCKSTEP_PREFIX/lib/$_multiarch${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   unset _usr _multiarch
