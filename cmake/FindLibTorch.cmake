@@ -8,40 +8,40 @@
 # find_package(Torch) is not used: with a CUDA wheel it stops unless a full
 # CUDA toolkit is installed, which building Lockstep does not need.
 
-set(_prefixes "")
-cmake_path(CONVERT "$ENV{CMAKE_PREFIX_PATH}" TO_CMAKE_PATH_LIST _environment)
-foreach(_prefix IN LISTS CMAKE_PREFIX_PATH _environment)
-  list(APPEND _prefixes "${_prefix}")
-  string(REGEX REPLACE "/share/cmake/?$" "" _root "${_prefix}")
-  list(APPEND _prefixes "${_root}")
+set(_LibTorch_prefixes "")
+cmake_path(CONVERT "$ENV{CMAKE_PREFIX_PATH}" TO_CMAKE_PATH_LIST _LibTorch_environment)
+foreach(_LibTorch_prefix IN LISTS CMAKE_PREFIX_PATH _LibTorch_environment)
+  list(APPEND _LibTorch_prefixes "${_LibTorch_prefix}")
+  string(REGEX REPLACE "/share/cmake/?$" "" _LibTorch_root "${_LibTorch_prefix}")
+  list(APPEND _LibTorch_prefixes "${_LibTorch_root}")
 endforeach()
-set(_venvs "")
-foreach(_folder IN ITEMS "${CMAKE_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}")
-  file(GLOB _found "${_folder}/.venv/lib/python3*/site-packages/torch")
-  list(APPEND _venvs ${_found})
+set(_LibTorch_venvs "")
+foreach(_LibTorch_folder IN ITEMS "${CMAKE_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}")
+  file(GLOB _LibTorch_found "${_LibTorch_folder}/.venv/lib/python3*/site-packages/torch")
+  list(APPEND _LibTorch_venvs ${_LibTorch_found})
 endforeach()
 # Not cached: after a wrong one was found, naming another must help.
-set(_header include/torch/headeronly/version.h)
-find_path(LibTorch_ROOT ${_header} NO_CACHE NO_DEFAULT_PATH
+set(_LibTorch_header include/torch/headeronly/version.h)
+find_path(LibTorch_ROOT ${_LibTorch_header} NO_CACHE NO_DEFAULT_PATH
   HINTS "${TORCH_INSTALL_PREFIX}" "${LIBTORCH_ROOT}" "$ENV{LIBTORCH_ROOT}"
-    ${_prefixes} ${LibTorch_BESIDE} ${_venvs})
+    ${_LibTorch_prefixes} ${LibTorch_BESIDE} ${_LibTorch_venvs})
 if(NOT LibTorch_ROOT)
   # Where the package would be imported from; importing it takes seconds.
   execute_process(COMMAND python3 -c
     "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
-    OUTPUT_VARIABLE _python_torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  find_path(LibTorch_ROOT ${_header} NO_CACHE NO_DEFAULT_PATH
-    HINTS "${_python_torch}")
+    OUTPUT_VARIABLE _LibTorch_python_torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_path(LibTorch_ROOT ${_LibTorch_header} NO_CACHE NO_DEFAULT_PATH
+    HINTS "${_LibTorch_python_torch}")
 endif()
 
 set(LibTorch_VERSION "")
 if(LibTorch_ROOT)
   cmake_path(NORMAL_PATH LibTorch_ROOT)
   string(REGEX REPLACE "/$" "" LibTorch_ROOT "${LibTorch_ROOT}")
-  file(STRINGS "${LibTorch_ROOT}/include/torch/headeronly/version.h" _lines
+  file(STRINGS "${LibTorch_ROOT}/include/torch/headeronly/version.h" _LibTorch_lines
     REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
-  string(REGEX MATCHALL "[0-9]+" _numbers "${_lines}")
-  string(REPLACE ";" "." LibTorch_VERSION "${_numbers}")
+  string(REGEX MATCHALL "[0-9]+" _LibTorch_numbers "${_LibTorch_lines}")
+  string(REPLACE ";" "." LibTorch_VERSION "${_LibTorch_numbers}")
 endif()
 
 include(FindPackageHandleStandardArgs)
@@ -53,11 +53,11 @@ find_package_handle_standard_args(LibTorch
     "Install the torch wheel (Lockstep's own scripts/setup.sh does), or pass -DLIBTORCH_ROOT=<folder with include/ and lib/>.")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
-  foreach(_lib c10 torch_cpu)
-    add_library(LibTorch::${_lib} SHARED IMPORTED)
-    set_target_properties(LibTorch::${_lib} PROPERTIES
-      IMPORTED_LOCATION "${LibTorch_ROOT}/lib/lib${_lib}.so")
-    target_include_directories(LibTorch::${_lib} SYSTEM INTERFACE
+  foreach(_LibTorch_lib c10 torch_cpu)
+    add_library(LibTorch::${_LibTorch_lib} SHARED IMPORTED)
+    set_target_properties(LibTorch::${_LibTorch_lib} PROPERTIES
+      IMPORTED_LOCATION "${LibTorch_ROOT}/lib/lib${_LibTorch_lib}.so")
+    target_include_directories(LibTorch::${_LibTorch_lib} SYSTEM INTERFACE
       "${LibTorch_ROOT}/include"
       "${LibTorch_ROOT}/include/torch/csrc/api/include")
   endforeach()
@@ -75,3 +75,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
       "-Wl,--allow-shlib-undefined")
   endif()
 endif()
+foreach(_LibTorch_name IN ITEMS environment folder found header lines numbers prefixes python_torch
+    root venvs)
+  unset(_LibTorch_${_LibTorch_name})
+endforeach()

@@ -13,7 +13,7 @@ else()
   list(APPEND _libraries lockstep_report lockstep_launch lockstep_settings lockstep_lockstep)
   set(LOCKSTEP_TORCH_NAMES "")
   # yaml-cpp is of lockstep::train, the next three of lockstep::data.
-  set(LOCKSTEP_TORCH_NEEDS Threads yaml-cpp JPEG PNG WebP)
+  set(LOCKSTEP_TORCH_NEEDS "Threads yaml-cpp JPEG PNG \"WebP MODULE\"")
 endif()
 install(TARGETS ${_libraries}
   EXPORT LockstepTorchTargets

@@ -39,6 +39,8 @@ elseif(MODE STREQUAL "torch") # all of it
   expect_sessions(ckpt_only data_parallel_module three_lines training_loop)
   expect_lines_differ(three_lines/original.cpp three_lines/three_lines.cpp 3)
   run("${FOLDER}/moved/bin/lockstep" train --help)
+  file(REMOVE_RECURSE "${FOLDER}/build")
+  configure("${SOURCE}/tests/consumer/missing" -DCMAKE_DISABLE_FIND_PACKAGE_LibTorch=ON)
 elseif(MODE STREQUAL "find") # where LibTorch is looked for
   configure("${SOURCE}/tests/consumer/find" "-DMODULES=${SOURCE}/cmake")
 elseif(MODE STREQUAL "headers") # each one alone, as strictly as users compile
