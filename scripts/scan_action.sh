@@ -18,12 +18,19 @@ if [ ${#paths[@]} -eq 0 ]; then
   exit 2
 fi
 sarif=${SCAN_SARIF:-lockstep-scan.sarif}
-part=$sarif.part
-if ! : >"$part"; then
-  echo "scan: the file of 'sarif' cannot be written" >&2
+# The repository may hold a link of that name, which would lead out of it.
+folder=$(dirname -- "$sarif")
+if [ -L "$sarif" ] || [ -d "$sarif" ] || [ ! -d "$folder" ] || [ ! -w "$folder" ]; then
+  echo "scan: the file of 'sarif' cannot be written: expected a name that is no link and no" \
+    "folder, in a folder that is there" >&2
   exit 4
 fi
-trap 'rm -f -- "$part"' EXIT
+scratch=$(mktemp -d -- "${RUNNER_TEMP:-${TMPDIR:-/tmp}}/lockstep-scan.XXXXXX")
+part=$scratch/scan.sarif
+# Names of files and in pickles are not to be commands to the runner.
+token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+echo "::stop-commands::$token"
+trap 'rm -rf -- "$scratch"; printf "\n::%s::\n" "$token"' EXIT
 
 program=${SCAN_PROGRAM:-}
 if [ -z "$program" ]; then
@@ -45,19 +52,20 @@ fi
 
 # First in words for the log; its status is the status of both.
 status=0
-"$program" ckpt scan -- "${paths[@]}" || status=$?
+"$program" ckpt scan -- "${paths[@]}" 2>&1 || status=$?
 echo "status=$status" >>"$output"
 case $status in
   0 | 1 | 3) ;;
   *) exit $status ;; # nothing was scanned
 esac
 again=0
-"$program" ckpt scan --sarif -- "${paths[@]}" >"$part" || again=$?
+# shellcheck disable=SC2069  # what it says of files goes to the log
+"$program" ckpt scan --sarif -- "${paths[@]}" 2>&1 >"$part" || again=$?
 if [ $again -ne $status ] || [ ! -s "$part" ]; then
   echo "scan: for SARIF the scan ended with status $again, before with $status" >&2
   exit 4
 fi
-mv -- "$part" "$sarif"
+mv -T -- "$part" "$sarif"
 echo "sarif=$sarif" >>"$output"
 case $status in
   1) [ "$SCAN_FAIL_ON" = never ] || exit 1 ;;

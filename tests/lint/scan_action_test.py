@@ -11,9 +11,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Says its arguments, one a line; $STATUS and $SARIF_STATUS are how it ends.
 PROGRAM = """#!/bin/sh
 printf '%s\\n' "$@" >>"$ASKED"
+echo '::add-mask::a name of a file' >&2
 case "$*" in
   *--sarif*) printf "$PRINTED"; exit "$SARIF_STATUS" ;;
 esac
+printf '::error::a name of a pickle'
 exit "$STATUS"
 """
 
@@ -26,6 +28,7 @@ class ScanActionTest(unittest.TestCase):
         program = self.folder / "a program"
         program.write_text(PROGRAM)
         program.chmod(0o755)
+        (self.folder / "temporary").mkdir()
 
     def scan(self, status=0, sarif_status=None, printed="{}", **inputs):
         """Its exit status; asked, outputs and stderr become members."""
@@ -34,6 +37,7 @@ class ScanActionTest(unittest.TestCase):
         variables = {
             "SCAN_PROGRAM": str(self.folder / "a program"),
             "GITHUB_OUTPUT": str(self.folder / "outputs"),
+            "RUNNER_TEMP": str(self.folder / "temporary"),
             "ASKED": str(self.folder / "asked"), "STATUS": str(status),
             "PRINTED": printed,
             "SARIF_STATUS": str(status if sarif_status is None else sarif_status),
@@ -44,8 +48,8 @@ class ScanActionTest(unittest.TestCase):
             capture_output=True, text=True, check=False)
         self.asked = (self.folder / "asked").read_text().split("\n")[:-1]
         self.outputs = (self.folder / "outputs").read_text().split()
-        self.stderr = done.stderr
-        self.assertEqual(list(self.folder.glob("*.part")), [])
+        self.stdout, self.stderr = done.stdout, done.stderr
+        self.assertEqual(list((self.folder / "temporary").iterdir()), [])
         return done.returncode
 
     def test_takes_the_paths_of_all_lines(self):
@@ -90,6 +94,38 @@ class ScanActionTest(unittest.TestCase):
             self.assertEqual((self.asked, self.outputs), ([], []))
         self.assertEqual(self.scan(sarif="a b.sarif"), 0)
         self.assertEqual((self.folder / "a b.sarif").read_text(), "{}")
+
+    def test_the_scanned_repository_cannot_choose_another_file(self):
+        victim = self.folder / "victim"
+        victim.write_text("old")
+        (self.folder / "a.sarif").symlink_to(victim)
+        (self.folder / "none.sarif").symlink_to("nowhere")
+        (self.folder / "folder").mkdir()
+        (self.folder / "to_folder").symlink_to("folder")
+        for name in ("a.sarif", "none.sarif", "folder", "to_folder"):
+            with self.subTest(name=name):
+                self.assertEqual(self.scan(sarif=name), 4)
+                self.assertEqual(self.asked, [])
+        (self.folder / "b.sarif.part").symlink_to(victim)
+        self.assertEqual(self.scan(sarif="b.sarif"), 0)
+        self.assertFalse((self.folder / "b.sarif").is_symlink())
+        self.assertEqual(victim.read_text(), "old")
+        self.assertEqual(list((self.folder / "folder").iterdir()), [])
+
+    def test_what_the_program_prints_is_no_command_to_the_runner(self):
+        tokens = set()
+        for status in (0, 1, 2):
+            self.scan(status)
+            lines = self.stdout.splitlines()
+            stop, token = lines[0].rsplit("::", 1)
+            self.assertEqual(stop, "::stop-commands")
+            self.assertRegex(token, "^[0-9a-f]{32}$")
+            self.assertIn("::add-mask::a name of a file", lines[1:-1])
+            self.assertIn("::error::a name of a pickle", self.stdout)
+            self.assertEqual(lines[-1], f"::{token}::")
+            self.assertEqual(self.stderr, "")
+            tokens.add(token)
+        self.assertEqual(len(tokens), 3)
 
 
 if __name__ == "__main__":
