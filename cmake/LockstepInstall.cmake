@@ -56,14 +56,35 @@ foreach(_module IN LISTS LOCKSTEP_CKPT_NEEDS)
     DESTINATION "${_package}" COMPONENT ckpt)
 endforeach()
 
-# Paths in it start from the file itself, so that the prefix can move.
-set(_pkgconfig "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")
-file(RELATIVE_PATH LOCKSTEP_PC_PREFIX "${_pkgconfig}" "${CMAKE_INSTALL_PREFIX}")
-file(RELATIVE_PATH LOCKSTEP_PC_INCLUDE "${_pkgconfig}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
-configure_file("${CMAKE_CURRENT_LIST_DIR}/lockstep-ckpt.pc.in"
-  "${_made}/lockstep-ckpt.pc" @ONLY)
-install(FILES "${_made}/lockstep-ckpt.pc"
-  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT ckpt)
+# One for each prefix that the system searches, by its plain name: pkg-config leaves
+# out such folders. Elsewhere paths start from the file itself, so that the prefix can
+# move. `cmake --install --prefix` may name another prefix than the configuration, so
+# which one it is, is seen then. Without its link the library cannot be linked by name.
+if(LOCKSTEP_NAMELINKS OR NOT BUILD_SHARED_LIBS)
+  file(RELATIVE_PATH LOCKSTEP_PC_LIBDIR "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+  file(RELATIVE_PATH LOCKSTEP_PC_INCLUDEDIR
+    "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+  set(_pkgconfig "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")
+  file(RELATIVE_PATH _up "${_pkgconfig}" "${CMAKE_INSTALL_PREFIX}")
+  string(REGEX REPLACE "/$" "" _up "${_up}")
+  foreach(_prefix IN ITEMS "" /usr /usr/local)
+    set(LOCKSTEP_PC_PREFIX "${_prefix}")
+    if(NOT _prefix)
+      set(LOCKSTEP_PC_PREFIX "\${pcfiledir}/${_up}")
+    endif()
+    configure_file("${CMAKE_CURRENT_LIST_DIR}/lockstep-ckpt.pc.in"
+      "${_made}${_prefix}/lockstep-ckpt.pc" @ONLY)
+  endforeach()
+  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_LIBDIR
+    BASE_DIRECTORY "\${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE _libdir)
+  install(CODE "
+    set(file \"${_made}/lockstep-ckpt.pc\")
+    if(CMAKE_INSTALL_PREFIX MATCHES \"^/usr(/local)?$\")
+      set(file \"${_made}\${CMAKE_INSTALL_PREFIX}/lockstep-ckpt.pc\")
+    endif()
+    file(INSTALL DESTINATION \"${_libdir}/pkgconfig\" TYPE FILE FILES \"\${file}\")
+    " COMPONENT ckpt)
+endif()
 if(LOCKSTEP_WITH_TORCH)
   include(LockstepInstallTorch)
 endif()

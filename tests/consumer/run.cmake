@@ -19,6 +19,7 @@ if(MODE STREQUAL "package") # component ckpt alone, on a machine without LibTorc
   file(GLOB_RECURSE package_file "${FOLDER}/moved/*/lockstep-ckpt.pc")
   run(pkgconf --cflags --libs "${package_file}")
   compile_round_trip(${output})
+  expect_plain_prefix()
   build("${SOURCE}/examples/projects/ckpt_only" "-DCMAKE_PREFIX_PATH=${FOLDER}/moved"
     -DCMAKE_DISABLE_FIND_PACKAGE_LibTorch=ON -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON
     "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${FOLDER}/build/bin")

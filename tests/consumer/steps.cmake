@@ -29,6 +29,20 @@ function(expect_no_machine pattern)
   endforeach()
 endfunction()
 
+# Installed into /usr, lockstep-ckpt.pc calls it so: pkg-config leaves its folders out.
+function(expect_plain_prefix)
+  set(ENV{DESTDIR} "${FOLDER}/stage")
+  run("${CMAKE_COMMAND}" --install "${BINARY}" --component ckpt --prefix /usr)
+  unset(ENV{DESTDIR})
+  file(GLOB_RECURSE package_file "${FOLDER}/stage/*/lockstep-ckpt.pc")
+  file(STRINGS "${package_file}" lines REGEX "^prefix=/usr$|^libdir=\\$\\{prefix\\}/lib")
+  list(LENGTH lines count)
+  if(NOT count EQUAL 2)
+    file(READ "${package_file}" text)
+    message(FATAL_ERROR "${package_file}: expected prefix=/usr, got\n${text}")
+  endif()
+endfunction()
+
 # A program of one file, built without CMake, that writes and reads a checkpoint.
 function(compile_round_trip)
   list(JOIN ARGN " " flags)
