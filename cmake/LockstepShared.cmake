@@ -29,6 +29,7 @@ function(lockstep_shared)
     target_link_libraries(${target} PUBLIC LibTorch::torch_cpu Threads::Threads)
   endif()
   target_link_options(${target} PRIVATE "LINKER:--version-script,${map}" LINKER:--no-undefined)
+  lockstep_harden(${target})
   set(version ${PROJECT_VERSION})
   if(NOT LOCKSTEP_NAMELINKS) # then its file is what programs look for
     set(version ${LOCKSTEP_SOVERSION})

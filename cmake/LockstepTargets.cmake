@@ -11,6 +11,7 @@
 # static ones, which show everything: what others link by that name can be a
 # shared one.
 include(GNUInstallDirs)
+include(LockstepProgram)
 
 add_library(lockstep_options INTERFACE)
 target_compile_features(lockstep_options INTERFACE cxx_std_20)
@@ -34,6 +35,14 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
+option(LOCKSTEP_HARDENING "Compile and link as distributions do, with checks of the stack and of the C library" OFF)
+# Torch targets fit for a shared library. A precompiled header serves only what is
+# compiled as it was: programs, too, which CMake gives -fPIE.
+set(LOCKSTEP_TORCH_PIC OFF)
+if(BUILD_SHARED_LIBS OR CMAKE_POSITION_INDEPENDENT_CODE)
+  set(LOCKSTEP_TORCH_PIC ON)
+endif()
+
 # LibTorch's headers cost half a minute per file; precompiled once, they serve
 # every torch target (all share the same flags). Tests and examples have their own:
 # with GoogleTest, and not optimised, since their time goes into the library.
@@ -44,7 +53,7 @@ function(lockstep_torch_pch)
     add_library(${target} OBJECT EXCLUDE_FROM_ALL "${_source}")
     target_link_libraries(${target} PRIVATE lockstep_options LibTorch::torch_cpu)
     target_precompile_headers(${target} PRIVATE <torch/torch.h>)
-    if(BUILD_SHARED_LIBS) # it fits only what is compiled so, too
+    if(LOCKSTEP_TORCH_PIC)
       target_compile_options(${target} PRIVATE -fPIC)
     endif()
   endforeach()
@@ -53,6 +62,7 @@ function(lockstep_torch_pch)
     target_precompile_headers(lockstep_torch_test_pch PRIVATE <gmock/gmock.h>)
   endif()
   target_compile_options(lockstep_torch_test_pch PRIVATE -O0)
+  lockstep_harden(lockstep_torch_pch)
 endfunction()
 
 # Files of a target are compiled in batches: headers (with LibTorch, loading the
@@ -86,7 +96,7 @@ function(_lockstep_flags target torch)
   target_link_libraries(${target} PUBLIC lockstep_options)
   if(torch)
     target_link_libraries(${target} PUBLIC LibTorch::torch_cpu Threads::Threads)
-    if(BUILD_SHARED_LIBS)
+    if(LOCKSTEP_TORCH_PIC)
       target_compile_options(${target} PRIVATE -fPIC)
     endif()
     if(arg_LABELS OR arg_EXAMPLE)
@@ -102,6 +112,8 @@ function(_lockstep_flags target torch)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   if(arg_LABELS OR arg_EXAMPLE)
     target_compile_options(${target} PRIVATE -O0)
+  else()
+    lockstep_harden(${target})
   endif()
 endfunction()
 
@@ -121,7 +133,7 @@ function(lockstep_library)
   if(arg_TORCH)
     set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TORCH_LIBRARIES ${target})
   endif()
-  if(BUILD_SHARED_LIBS OR NOT arg_TORCH)
+  if(LOCKSTEP_TORCH_PIC OR NOT arg_TORCH)
     # Fit for a shared library, here or in a project that links it. Calls within
     # a file stay direct, as they are in a program.
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -135,33 +147,6 @@ function(lockstep_sources name)
   target_sources(lockstep_${name}
     PRIVATE ${arg_SOURCES}
     PUBLIC FILE_SET HEADERS FILES ${arg_HEADERS})
-endfunction()
-
-# A static program that is still loaded at a random address, where all libraries
-# can be linked so and the system starts it; sanitizers cannot.
-function(_lockstep_static_options result)
-  include(CheckCXXSourceCompiles)
-  include(CheckCXXSourceRuns)
-  if(NOT LOCKSTEP_STATIC_PROGRAM)
-    set(${result} "" PARENT_SCOPE)
-    return()
-  endif()
-  set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
-  set(source "#include <string>\nint main() { return 0; }")
-  if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
-    check_cxx_source_compiles("${source}" LOCKSTEP_STATIC_PIE_WORKS)
-  else()
-    check_cxx_source_runs("${source}" LOCKSTEP_STATIC_PIE_WORKS)
-  endif()
-  if(NOT LOCKSTEP_STATIC_PIE_WORKS STREQUAL "1") # FAILED_TO_RUN, tried each time
-    set(LOCKSTEP_STATIC_PIE_WORKS OFF CACHE INTERNAL "")
-  endif()
-  if(LOCKSTEP_STATIC_PIE_WORKS AND NOT CMAKE_CXX_FLAGS MATCHES "fsanitize"
-      AND Nettle_STATIC_LIBRARY AND PCRE2_STATIC_LIBRARY AND libdeflate_STATIC_LIBRARY)
-    set(${result} -static-pie PARENT_SCOPE)
-  else()
-    set(${result} -static-libstdc++ -static-libgcc PARENT_SCOPE)
-  endif()
 endfunction()
 
 # EXAMPLE: compiled like a test, not optimised.

@@ -45,13 +45,13 @@ install_tree() { # install_tree TORCH_FOLDER BUILD PREFIX
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   cmake --preset release -B "$2" "${launcher[@]}" "-DLIBTORCH_ROOT=$1" \
-    -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DBUILD_SHARED_LIBS=ON \
+    -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DBUILD_SHARED_LIBS=ON -DLOCKSTEP_HARDENING=ON \
     -DLOCKSTEP_NAMELINKS=OFF -DCMAKE_INSTALL_LIBDIR=lib \
     '-DLOCKSTEP_TORCH_RUNPATH=$ORIGIN/../../torch/lib' -DLOCKSTEP_BUILD_TESTS=OFF \
     -DLOCKSTEP_BUILD_EXAMPLES=OFF -DLOCKSTEP_BUILD_BENCH=OFF -DLOCKSTEP_BUILD_PYTHON=OFF >/dev/null
   cmake --build "$2" --parallel "${LOCKSTEP_JOBS:-$(nproc)}"
   cmake --install "$2" --strip --prefix "$3" >/dev/null
-  rm -r "$3/bin/lockstep" "$3/lib/pkgconfig" "$3"/share/{man,doc,bash-completion,zsh,fish}
+  rm -r "$3/bin/lockstep" "$3"/share/{man,doc,bash-completion,zsh,fish}
 }
 
 build_wheel() { # build_wheel TORCH_FOLDER TORCH_VERSION CUDA LABEL
