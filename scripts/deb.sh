@@ -28,7 +28,7 @@ cp -r /src/packaging/debian debian
 apt-get build-dep -y -qq --no-install-recommends ./ >/dev/null
 export DEB_BUILD_OPTIONS='${DEB_BUILD_OPTIONS:-}' DEB_CXXFLAGS_APPEND='${DEB_CXXFLAGS_APPEND:-}'
 dpkg-buildpackage -us -uc >/out/build.log 2>&1 || { tail -n 40 /out/build.log; exit 1; }
-cp ../*.deb ../*.dsc ../*.changes ../*.debian.tar.* /out
+cp ../*.deb ../*.dsc ../*.changes ../*.buildinfo ../*.debian.tar.* /out
 echo 'deb: lintian'
 lintian --allow-root --fail-on error,warning --display-info ../*.changes
 "
