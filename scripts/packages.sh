@@ -187,24 +187,29 @@ try_recipes() {
   fi
 }
 
-# The static program with its licences in an image, and run in it.
+# The static program with its licences in an image, and run in it. The bare system is
+# that of try_deb, whose packages lie in out itself.
 try_oci() {
+  local image=$work/deb/out/image
   scripts/build.sh core lockstep
-  mkdir -p "$work/deb/out"
-  cp build/core/bin/lockstep "$work/deb/out/"
-  scripts/gather_licenses.sh "$work/deb/out/licenses"
-  cp LICENSE "$work/deb/out/licenses"
+  mkdir -p "$image"
+  cp build/core/bin/lockstep "$image"
+  scripts/gather_licenses.sh "$image/licenses"
+  cp LICENSE packaging/oci/THIRD_PARTY.md "$image/licenses"
   scripts/in_debian.sh "$work/deb" '
+apt-get update -qq
 apt-get install -y -qq --no-install-recommends buildah >/dev/null
 export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
-buildah build -q -f /src/packaging/oci/Containerfile -t lockstep /out
-buildah push -q lockstep oci-archive:/out/lockstep.oci.tar:lockstep
+version=$(sed -n "s/.*kVersion = \"\(.*\)\";/\1/p" /src/lockstep/base/version.h)
+buildah build -q --build-arg "VERSION=$version" -f /src/packaging/oci/Containerfile -t lockstep /out/image
+buildah push -q lockstep oci-archive:/out/image/lockstep.oci.tar:lockstep
+buildah inspect --format "{{.OCIv1.Config.Labels}}" --type image lockstep
 container=$(buildah from lockstep)
 mounted=$(buildah mount "$container")
 find "$mounted" -type f
 cp /src/testdata/valid/tiny.pt "$mounted/data/"
 chroot "$mounted" /lockstep ckpt /data/tiny.pt
-ls -l /out/lockstep.oci.tar
+ls -l /out/image/lockstep.oci.tar
 buildah rm "$container" >/dev/null'
 }
 

@@ -21,6 +21,8 @@ if [ ${#pythons[@]} -eq 0 ]; then
   done
 fi
 mkdir -p "$work" "$out"
+# Of one commit the wheels are equal.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_SLOPPINESS=pch_defines,time_macros
 fi
@@ -49,11 +51,12 @@ tools_of() { # tools_of PYTHON: prints the Python of their environment
 # The texts that go into the wheels, of Debian's packages and of nanobind with its map.
 gather_licenses() { # gather_licenses PYTHON, that of the tools
   local folder=python/licenses nanobind
-  rm -f $folder/*.txt
   scripts/gather_licenses.sh $folder
   nanobind=$("$1" -c 'import nanobind; print(nanobind.__path__[0])')
   cp "$nanobind"-*.dist-info/licenses/LICENSE $folder/nanobind.txt
   sed '/\*\//q' "$nanobind/ext/robin_map/include/tsl/robin_map.h" >$folder/robin_map.txt
+  echo "nanobind $("$1" -c 'import nanobind; print(nanobind.__version__)') with its robin_map, of PyPI" \
+    >>$folder/VERSIONS.txt
 }
 
 build_wheel() { # build_wheel PYTHON
@@ -78,12 +81,18 @@ build_sdist() { # build_sdist PYTHON
   git ls-files -z --cached --others --exclude-standard python \
     ":!python/src" ":!python/torch" ":!python/tests" \
     | xargs -0 tar -chf - | tar -xf - -C "$stage" --strip-components=1
+  cp python/licenses/*.txt "$stage/licenses"
   sed -i '/^build-dir/d' "$stage/pyproject.toml"
   git ls-files -z --cached --others --exclude-standard lockstep cli cmake python/src CMakeLists.txt \
     LICENSE docs/errors.md docs/error_details.md \
     | xargs -0 tar -cf - | tar -xf - -C "$stage/cpp"
   (cd "$stage" && "$tools" -c \
     "import scikit_build_core.build as b; b.build_sdist('$out')" >/dev/null)
+  # The wheel can be linked again from it (licenses/THIRD_PARTY.md): no file is missing.
+  diff <(cd "$stage" && find . -type f -printf '%P\n' | LC_ALL=C sort) \
+    <(tar -tzf "$out"/lockstep_ckpt-*.tar.gz | sed 's,^[^/]*/,,; /^PKG-INFO$/d; /\/$/d' | LC_ALL=C sort)
+  cmake -S "$stage/cpp" -B "$work/sdist-configured" -DLOCKSTEP_WITH_TORCH=OFF \
+    -DLOCKSTEP_BUILD_TESTS=OFF >/dev/null
 }
 
 test_wheel() { # test_wheel PYTHON

@@ -20,6 +20,8 @@ pythons=("$@")
 if [ ${#pythons[@]} -eq 0 ]; then
   pythons=("$root/.venv/bin/python")
 fi
+# Of one commit the wheels are equal.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 version=$(sed -n 's/.*kVersion = "\(.*\)";/\1/p' lockstep/base/version.h)
 usual=$(sed -n 's/^torch==\([0-9]*\.[0-9]*\).*/\1/p' scripts/requirements.txt)
 
@@ -55,14 +57,16 @@ install_tree() { # install_tree TORCH_FOLDER BUILD PREFIX
 }
 
 build_wheel() { # build_wheel TORCH_FOLDER TORCH_VERSION CUDA LABEL
-  local stage=$work/stage bin=$work/tools/bin raw=$work/raw
+  local stage=$work/stage bin=$work/tools/bin raw=$work/raw jpeg
   rm -rf "$stage" "$raw"
   mkdir -p "$stage"
   cp -r python/torch/{README.md,THIRD_PARTY.md,lockstep_torch} LICENSE "$stage"
   rm -rf "$stage/lockstep_torch/__pycache__"
+  # libjpeg-dev is an empty package: it needs libjpeg-turbo under the distribution's name.
+  jpeg=$(dpkg-query -S /usr/include/jpeglib.h 2>/dev/null | cut -d: -f1) || true
   scripts/gather_licenses.sh "$stage/licenses" libcli11-dev libdeflate-dev libfmt-dev \
-    libjpeg62-turbo-dev libpcre2-dev libpng-dev libwebp-dev libyaml-cpp-dev nettle-dev \
-    nlohmann-json3-dev
+    "${jpeg:-libjpeg62-turbo-dev}" libpcre2-dev libpng-dev libwebp-dev libyaml-cpp-dev \
+    nettle-dev nlohmann-json3-dev
   sed "s/@VERSION@/$version/g; s/@LABEL@/$4/; s/@TORCH@/$2/g" \
     python/torch/pyproject.toml.in >"$stage/pyproject.toml"
   printf '# Written by scripts/torch_package.sh.\n__version__ = "%s"\nTORCH = "%s"\nCUDA = "%s"\n' \
