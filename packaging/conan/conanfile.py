@@ -23,7 +23,9 @@ SOURCES = ("CMakeLists.txt", "LICENSE", "cmake/*", "lockstep/*", "cli/*",
 class LockstepCkpt(ConanFile):
     name = "lockstep-ckpt"
     description = "PyTorch's checkpoint files, read, checked and changed without Python"
-    license = "BSD-3-Clause"
+    # Of Lockstep, then of what a static program or library is linked with.
+    license = ("BSD-3-Clause AND MIT AND (LGPL-3.0-or-later OR GPL-2.0-or-later)"
+               " AND LGPL-2.1-or-later AND GPL-3.0-or-later WITH GCC-exception-3.1")
     topics = ("pytorch", "checkpoint", "safetensors")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
@@ -67,10 +69,13 @@ class LockstepCkpt(ConanFile):
         copy(self, "LICENSE", self.source_folder,
              os.path.join(self.package_folder, "licenses"))
         # Debian's texts of what is linked in; other systems keep them elsewhere.
-        if os.path.isdir("/usr/share/common-licenses"):
-            script = os.path.join(self.source_folder, "scripts/gather_licenses.sh")
-            folder = os.path.join(self.package_folder, "licenses/linked")
-            self.run(f'bash "{script}" "{folder}"', ignore_errors=True)
+        script = os.path.join(self.source_folder, "scripts/gather_licenses.sh")
+        folder = os.path.join(self.package_folder, "licenses/linked")
+        if self.run(f'bash "{script}" "{folder}"', ignore_errors=True) != 0:
+            self.output.warning(
+                "this package lacks the licences of the libraries linked into it"
+                " (nettle and glibc are LGPL): add them to licenses/linked"
+                " before you hand it on")
         CMake(self).install()
 
     def package_info(self):
