@@ -84,8 +84,7 @@ Status save(
     FileSystem& fs = real_fs());
 
 /// The bytes of an .npy file with the elements of `tensor`, in blocks.
-/// Errors: kUnsupported (E_DTYPE) if elements share bytes; those of the
-/// storage; what `visit` returned.
+/// Errors: E_DTYPE where elements share bytes; the storage's and `visit`'s.
 Status export_npy(const Tensor& tensor, const BlockVisitor& visit);
 
 } // namespace lockstep::ckpt
