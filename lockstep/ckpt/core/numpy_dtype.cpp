@@ -113,7 +113,7 @@ bool is_plain_numpy(std::string_view descr) {
 std::uint64_t plain_numpy_bytes(std::string_view descr) {
   constexpr std::string_view kDigits = "0123456789";
   constexpr std::uint64_t kTextUnit = 4; // U counts characters of 32 bits
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::uint64_t>::max();
   const std::size_t begin =
       std::min(descr.find_first_of(kDigits), descr.size());
   const std::size_t end =
@@ -122,7 +122,7 @@ std::uint64_t plain_numpy_bytes(std::string_view descr) {
       parse_number<std::uint64_t>(descr.substr(begin, end - begin));
   const std::uint64_t unit =
       descr.substr(0, begin).ends_with('U') ? kTextUnit : 1;
-  return count && *count <= kMost / unit ? *count * unit : kMost;
+  return count && *count <= kMaxBytes / unit ? *count * unit : kMaxBytes;
 }
 
 bool is_numpy_object(std::string_view descr) {
