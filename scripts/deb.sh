@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Makes the Debian packages of the part without LibTorch in a bare Debian, checks
-# them with lintian, installs them into another bare one and runs their tests
-# there: scripts/deb.sh [FOLDER]
+# them with lintian, and runs autopkgtest on them in another bare one: scripts/deb.sh [FOLDER]
 # Packages and logs: FOLDER/out (build/deb/out). Needs root, debootstrap and git.
 #
 #   DEB_BUILD_OPTIONS, DEB_CXXFLAGS_APPEND  as dpkg-buildpackage reads them
@@ -38,17 +37,13 @@ cp "$folder"/out/*.deb "$folder/fresh/out"
 cp "${LOCKSTEP_PTH:-testdata/valid/dataparallel.pt}" "$folder/fresh/out/model.pth"
 scripts/in_debian.sh "$folder/fresh" "
 apt-get update -qq
+apt-get install -y -qq --no-install-recommends autopkgtest >/dev/null
 rm -rf /tmp/source && mkdir /tmp/source && cp -r /src/packaging/debian /src/examples /src/testdata /tmp/source
-export LOCKSTEP_PTH=/out/model.pth
-ran() { echo \"deb: \$1\"; cd /tmp && \"/tmp/source/debian/tests/\$1\"; }
-apt-get install -y -qq --no-install-recommends /out/lockstep_*.deb >/dev/null
-ran reads
-apt-get install -y -qq --no-install-recommends bash-completion man-db zsh >/dev/null
+autopkgtest -q --env=LOCKSTEP_PTH=/out/model.pth -B /out/*.deb /tmp/source -- null
+apt-get install -y -qq --no-install-recommends /out/lockstep_*.deb bash-completion man-db zsh >/dev/null
 man -w lockstep
 bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader lockstep; complete -p lockstep'
 zsh -c 'autoload -Uz compinit && compinit -u -D && echo \$_comps[lockstep]'
-apt-get install -y -qq --no-install-recommends /out/*.deb cmake g++ ninja-build pkgconf >/dev/null
-ran links
 apt-get purge -y -qq 'lockstep' 'liblockstep*' >/dev/null
 ! find /usr -name '*lockstep*' | grep .
 "
