@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -143,6 +144,8 @@ class Convert(unittest.TestCase):
     def test_the_program(self):
         done = subprocess.run([_tools.program(), "--version"], capture_output=True, text=True, check=True)
         self.assertIn(lockstep.__version__, done.stdout)
+        module = subprocess.run([sys.executable, "-m", "lockstep", "--version"], capture_output=True, check=True, text=True)
+        self.assertEqual(module.stdout, done.stdout)
 
 
 if __name__ == "__main__":
