@@ -120,18 +120,26 @@ def _rebuild(cls: type[LockstepError], text: str, fields: dict[str, Any]) -> Loc
 
 # Hints name options of the library, or flags of the program.
 _WORDS = (
+    (r"Limits::allow_no_root|--lenient", "--lenient of the program"),
+    (r"expanding\(\)|--allow-expand", "limits={'max_ratio': N, 'max_expanded_bytes': N}"),
     (r"Limits::(\w+)", r"limits={'\1': N}"),
-    (r"expanding\(\)|--allow-expand", "limits={'max_expanded_bytes': N}"),
     (r"--(max-[a-z-]+)", lambda found: f"limits={{'{found[1].replace('-', '_')}': N}}"),
-    (r"'lockstep ckpt convert --clone-views'|--clone-views", "lockstep.convert(..., clone_views=True)"),
     (r"add --force|--force", "overwrite=True"),
+    (r"'lockstep ckpt convert --clone-views'|--clone-views", "lockstep.convert(..., clone_views=True)"),
+    (r"'lockstep ckpt convert --to FORMAT'", "lockstep.convert(..., to=FORMAT)"),
+    (r"'lockstep ckpt convert --help'", "help(lockstep.convert)"),
+    (r"'lockstep ckpt ls FILE'", "lockstep.keys(path)"),
 )
 
 
 def _in_python(hint: str) -> str:
+    """The hint in words of this module. What stands in quotes is the user's, or a command."""
+    parts = re.split(r"('[^']*')", hint)
     for word, by in _WORDS:
-        hint = re.sub(word, by, hint)
-    return hint
+        for i, part in enumerate(parts):
+            is_quoted = part.startswith("'") and not part.startswith("'lockstep ckpt ")
+            parts[i] = part if is_quoted else re.sub(word, by, part)
+    return "".join(parts)
 
 
 def _make(text: str, fields: dict[str, Any]) -> LockstepError:

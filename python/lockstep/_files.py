@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -58,15 +59,18 @@ def _wants_ml_dtypes(ml_dtypes: bool | None) -> bool:
 def _reading(*, mmap: bool = False, check_crc: bool = False, byteorder: ByteOrder | None = None,
              limits: Limits | None = None) -> dict[str, Any]:
     """How to read a file, as the C++ part takes it."""
-    if byteorder not in (None, "little", "big"):
+    if byteorder is not None and (not isinstance(byteorder, str) or byteorder not in ("little", "big")):
         raise ValueError(f"byteorder: expected 'little' or 'big', got {byteorder!r}")
-    names = _core.limit_names()
-    for name, value in (limits or {}).items():
+    if limits is not None and not isinstance(limits, Mapping):
+        raise TypeError(f"limits: expected a dict of names and numbers, got {type(limits).__name__}")
+    bounds, names = {}, _core.limit_names()
+    for name, value in dict(limits or {}).items():
         if name not in names:
             raise ValueError(f"limits: {name!r} is none; expected some of {', '.join(names)}")
-        if not isinstance(value, int) or not 0 <= value < 2**64:
+        bounds[name] = operator.index(value)
+        if not 0 <= bounds[name] < 2**64:
             raise ValueError(f"limits: expected a number from 0 to 2**64 - 1 for {name!r}, got {value!r}")
-    return {"mmap": bool(mmap), "check_crc": bool(check_crc), "byteorder": byteorder, "limits": dict(limits or {})}
+    return {"mmap": bool(mmap), "check_crc": bool(check_crc), "byteorder": byteorder, "limits": bounds}
 
 
 def _open_core(source: Source, ml_dtypes: bool | None, how: dict[str, Any]) -> _core.Checkpoint:
@@ -76,11 +80,11 @@ def _open_core(source: Source, ml_dtypes: bool | None, how: dict[str, Any]) -> _
     return _core.open_path(_path_bytes(source), use_ml, how)
 
 
-def _whole(core: _core.Checkpoint, check_crc: bool) -> Any:
+def _whole(core: _core.Checkpoint, path: str, check_crc: bool) -> Any:
     """The tree, for those who see nothing of the file beside it."""
     for code, text in core.facts()["warnings"]:
         if check_crc or code != "W_CRC_ABSENT":  # nothing of the tensors is compared
-            warnings.warn(f"{text} ({code})", LockstepWarning, stacklevel=3)
+            warnings.warn(f"{path}: {text} ({code})", LockstepWarning, stacklevel=3)
     return core.root()
 
 
@@ -117,16 +121,19 @@ def load(source: Source, *, mmap: bool = True, check_crc: bool = False, ml_dtype
     MissingFileError.
     """
     how = _reading(mmap=mmap, check_crc=check_crc, byteorder=byteorder, limits=limits)
-    return _whole(_open_core(source, ml_dtypes, how), check_crc)
+    name = getattr(source, "name", "<file>") if hasattr(source, "read") else os.fspath(source)
+    return _whole(_open_core(source, ml_dtypes, how), _plain(str(name)), check_crc)
 
 
 def loads(data: Any, *, check_crc: bool = False, ml_dtypes: bool | None = None,
           byteorder: ByteOrder | None = None, limits: Limits | None = None, name: str = "<bytes>") -> Any:
     """`load` for the content of a file. Arrays alias `data` if it is `bytes`;
     any other buffer is copied first. `name` stands for the path in messages."""
+    if not isinstance(name, str):
+        raise TypeError(f"name: expected a text, got {type(name).__name__}")
     content = data if type(data) is bytes else bytes(memoryview(data))
     how = _reading(check_crc=check_crc, byteorder=byteorder, limits=limits)
-    return _whole(_core.open_bytes(content, _plain(name), _wants_ml_dtypes(ml_dtypes), how), check_crc)
+    return _whole(_core.open_bytes(content, _plain(name), _wants_ml_dtypes(ml_dtypes), how), _plain(name), check_crc)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -175,11 +182,13 @@ class File(Mapping[str, Any]):
     warnings: list[tuple[str, str]]
     """What is odd but harmless: (code, text)."""
 
+    _core: _core.Checkpoint | None = None
+
     def __init__(self, source: Source, *, mmap: bool = True, check_crc: bool = False,
                  ml_dtypes: bool | None = None, byteorder: ByteOrder | None = None,
                  limits: Limits | None = None) -> None:
         how = _reading(mmap=mmap, check_crc=check_crc, byteorder=byteorder, limits=limits)
-        self._core: _core.Checkpoint | None = _open_core(source, ml_dtypes, how)
+        self._core = _open_core(source, ml_dtypes, how)
         for name, value in self._core.facts().items():
             setattr(self, name, value)
 
@@ -189,10 +198,10 @@ class File(Mapping[str, Any]):
         return self._core
 
     def __getitem__(self, name: str) -> Any:
-        return self._open_file().value(_utf8(name))
+        return self._open_file().value(self._key(name))
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._open_file().has_value(_utf8(name))
+        return isinstance(name, str) and self._open_file().has_value(self._key(name))
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -209,7 +218,19 @@ class File(Mapping[str, Any]):
 
     def info(self, name: str) -> TensorInfo:
         """What is known of a tensor; reads none of its bytes."""
-        return TensorInfo(**self._open_file().info(_utf8(name)))
+        return TensorInfo(**self._open_file().info(self._key(name)))
+
+    def _key(self, name: str) -> bytes:
+        """The name as in the file: UTF-8, or bytes that are none (see text.h)."""
+        if not isinstance(name, str):
+            raise TypeError(f"expected a name, got {type(name).__name__}")
+        usual = name.encode("utf-8", "surrogatepass")
+        try:
+            other = name.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return usual
+        is_other = other != usual and not self._open_file().has_value(usual)
+        return other if is_other else usual
 
     @property
     def closed(self) -> bool:
@@ -228,13 +249,7 @@ class File(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self)} tensors"
-        return f"<lockstep.File {self.format}, {state}>"
-
-
-def _utf8(name: str) -> bytes:
-    if not isinstance(name, str):
-        raise TypeError(f"expected a name, got {type(name).__name__}")
-    return name.encode("utf-8", "surrogatepass")
+        return f"<lockstep.File {getattr(self, 'format', 'unread')}, {state}>"
 
 
 def open(source: Source, *, mmap: bool = True, check_crc: bool = False, ml_dtypes: bool | None = None,

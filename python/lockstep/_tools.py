@@ -12,7 +12,7 @@ import subprocess
 from typing import Any
 
 from . import _core
-from ._errors import InvalidArgumentError, LockstepError, _make
+from ._errors import InvalidArgumentError, LockstepError, _in_python, _make
 from ._files import ByteOrder, Limits, Path, Source, _content, _path_bytes, _reading
 
 
@@ -163,9 +163,13 @@ def verify(source: Source, *, byteorder: ByteOrder | None = None, limits: Limits
         row = _core.verify_bytes(*_content(source), how)
     else:
         row = _core.verify_path(_path_bytes(source), how)
-    errors = [Problem(**p) for p in row.pop("errors")]
-    warnings = [Problem(**p) for p in row.pop("warnings")]
+    errors = [_problem(p) for p in row.pop("errors")]
+    warnings = [_problem(p) for p in row.pop("warnings")]
     return VerifyReport(**row, errors=errors, warnings=warnings)
+
+
+def _problem(row: dict[str, Any]) -> Problem:
+    return Problem(**row | {"hint": _in_python(row["hint"])})
 
 
 def _digest(source: Source, byteorder: ByteOrder | None,
@@ -199,9 +203,9 @@ def program() -> str:
         files = importlib.metadata.files("lockstep-ckpt") or []
     except importlib.metadata.PackageNotFoundError:
         files = []
-    package = pathlib.Path(__file__).parent
-    places = [pathlib.Path(str(file.locate())) for file in files if file.parent.name == "bin"]
-    places.append(package.parent / "bin" / "lockstep")  # pip install --target
+    # Of pip install --target first: what its files are called there is wrong then.
+    places = [pathlib.Path(__file__).parent.parent / "bin" / "lockstep"]
+    places += [pathlib.Path(str(file.locate())) for file in files if file.parent.name == "bin"]
     for place in places:
         if place.name == "lockstep" and place.is_file():
             return str(place.resolve())
@@ -216,9 +220,15 @@ def program() -> str:
 
 def _version_of(path: str) -> str:
     """What the program says of itself: "Lockstep 0.1.0" and more lines."""
-    said = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False).stdout
-    words = said.decode(errors="replace").split()
-    return words[1] if len(words) > 1 else ""
+    words = _run([path, "--version"]).stdout.decode(errors="replace").split()
+    return words[1] if len(words) > 1 and words[0] == "Lockstep" else ""
+
+
+def _run(command: list[Any]) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except OSError as error:
+        raise LockstepError(f"the program {command[0]} cannot be started: {error.strerror}") from error
 
 
 def _told(name: str, *paths: Path) -> str:
@@ -253,12 +263,14 @@ def convert(source: Path, output: Path, *, to: str | None = None, dtype: str | N
     for flag, value in (("--to", to), ("--dtype", dtype), ("--map-location", map_location), ("--shard", shard),
                         ("--byteorder", byteorder)):
         if value is not None:
+            if not str(value):
+                raise ValueError(f"{flag[2:].replace('-', '_')}: expected a text that is not empty")
             command += [f"{flag}={value}"]
     for flag, is_on in (("--clone-views", clone_views), ("--all", keep_all), ("--force", overwrite)):
         if is_on:
             command.append(flag)
     command += ["--", _file_argument(source), _file_argument(output)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = _run(command)
     try:
         answer = json.loads(done.stdout)
     except ValueError:

@@ -178,11 +178,13 @@ def _numpy_array(made: Object) -> Any:
         else:
             buffer, dtype, shape, order = made.args
             data, is_fortran = (buffer.args[0] if isinstance(buffer, Object) else buffer), order == "F"
-        kind, byteorder, parts = dtype.args[0], dtype.state[1], dtype.state[2:5]
-        if not _NUMBERS_OR_TEXTS.fullmatch(kind) or any(parts) or type(data) is not bytes:
+        if type(dtype.state) is not tuple or type(data) is not bytes:
             return made
+        kind, byteorder, parts = dtype.args[0], dtype.state[1], dtype.state[2:5]
+        if not _NUMBERS_OR_TEXTS.fullmatch(kind) or byteorder not in ("<", ">", "=", "|") or any(parts):
+            return made  # "O," before a letter would be a structure with pointers
         array = np.ndarray(shape, np.dtype(byteorder + kind), data, order="F" if is_fortran else "C")
-    except (AttributeError, IndexError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
         return made
     return array if array.nbytes == len(data) else made
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/walk.h"
 #include "python/src/array.h"
 #include "python/src/errors.h"
@@ -33,11 +34,14 @@ OpenCheckpoint finish(
     const std::string& name,
     const ckpt::LoadOptions& options,
     bool use_ml_dtypes) {
+  ckpt::Checkpoint read = take(std::move(file), name);
+  const std::uint64_t bytes = read.budget->file_bytes();
   return {
-      take(std::move(file), name),
+      std::move(read),
       {.path = name,
        .use_ml_dtypes = use_ml_dtypes,
-       .max_expanded_bytes = options.limits.max_expanded_bytes}};
+       .limits = options.limits,
+       .file_bytes = bytes}};
 }
 
 OpenCheckpoint

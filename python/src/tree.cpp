@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/ckpt/core/budget.h"
 #include "python/src/array.h"
 #include "python/src/errors.h"
 #include "python/src/storage.h"
@@ -36,8 +37,8 @@ nb::object bytes_of(std::string_view data) {
       static_cast<Py_ssize_t>(data.size())));
 }
 
-// Values in one key: one that is reached twice counts twice.
-constexpr std::uint64_t kMaxKeyVisits = 1 << 16;
+constexpr const char* kShowHint =
+    "'lockstep ckpt show FILE' prints such a file";
 
 // Functions that rebuild NumPy arrays.
 bool is_numpy_call(std::string_view global) {
@@ -47,6 +48,14 @@ bool is_numpy_call(std::string_view global) {
       "numpy.core.numeric._frombuffer",
       "numpy._core.numeric._frombuffer"};
   return std::ranges::find(kCalls, global) != kCalls.end();
+}
+
+// Whether the value is another object inside keys: a frozenset, a wrapped
+// tensor, a tuple of them. 0 or 1.
+std::size_t is_other_in_key(const ckpt::Value& value, bool is_in_key) {
+  const ckpt::Object* object = value.as_object();
+  return is_in_key && (object == nullptr || is_numpy_call(object->global)) ? 1
+                                                                           : 0;
 }
 
 // What leaves of a tree become.
@@ -113,16 +122,28 @@ nb::object StorageBuffers::buffer_of(
   return buffer;
 }
 
+TreeConverter::TreeConverter(
+    const TreeOptions& options,
+    StorageBuffers& storages)
+    : options_(&options),
+      storages_(&storages),
+      budget_(ckpt::budget_of(options.limits, options.file_bytes)) {}
+
+// Whether the child in this place is a key, or a part of one. An object has the
+// hash of its identity, whatever it holds.
+bool TreeConverter::holds_key(const Frame& frame, ckpt::ChildSlot slot) {
+  return frame.value->as_object() == nullptr &&
+         (frame.is_in_key || slot == ckpt::ChildSlot::kKey ||
+          slot == ckpt::ChildSlot::kMember);
+}
+
 nb::object TreeConverter::convert(const ckpt::Value& value) {
   nb::object whole = enter({.value = &value}, false);
   while (!path_.empty()) {
     Frame& frame = path_.back();
     if (frame.next < frame.count) {
       const ckpt::Child child = ckpt::child_of(*frame.value, frame.next++);
-      const bool is_key = frame.value->type() != ckpt::ValueType::kObject &&
-                          (child.slot == ckpt::ChildSlot::kKey ||
-                           child.slot == ckpt::ChildSlot::kMember);
-      nb::object made = enter(child, frame.is_in_key || is_key);
+      nb::object made = enter(child, holds_key(frame, child.slot));
       if (made.is_valid()) {
         deliver(child.slot, std::move(made));
       }
@@ -143,27 +164,19 @@ nb::object TreeConverter::convert(const ckpt::Value& value) {
 // The object of a child, or none while its parts are to be converted first.
 nb::object TreeConverter::enter(const ckpt::Child& child, bool is_in_key) {
   const ckpt::Value& value = *child.value;
-  if (is_in_key) {
-    const bool is_first = path_.empty() || !path_.back().is_in_key;
-    key_visits_ = is_first ? 1 : key_visits_ + 1;
-    if (key_visits_ > kMaxKeyVisits) {
-      refuse_key(); // to hash it takes as long
-    }
-  }
   if (nb::object found = known(value, is_in_key); found.is_valid()) {
     return found;
-  }
-  nb::object made = begin(value, is_in_key);
-  if (!is_in_key && value.as_tensor() == nullptr &&
-      value.as_tuple() == nullptr) {
-    remember(value, made); // before its parts, which may refer to it
   }
   Frame frame{
       .value = &value,
       .slot = child.slot,
       .is_in_key = is_in_key,
       .count = ckpt::child_count(value),
-      .made = std::move(made)};
+      .made = begin(value, is_in_key)};
+  if (!is_in_key && value.as_tensor() == nullptr &&
+      value.as_tuple() == nullptr) { // its parts may refer to it
+    remember(value, is_in_key, frame.made, 1);
+  }
   if (frame.count == 0) {
     return end(frame);
   }
@@ -174,14 +187,20 @@ nb::object TreeConverter::enter(const ckpt::Child& child, bool is_in_key) {
 // What was made before, or above.
 nb::object TreeConverter::known(const ckpt::Value& value, bool is_in_key) {
   const ckpt::Object* object = value.as_object();
+  hashed_ = 1;
   if (object != nullptr && object->global == ckpt::kReferenceGlobal) {
     return referred(*object);
   }
-  if (is_in_key || value.owners() < 2) {
+  if (value.owners() < 2) {
     return {};
   }
-  const auto found = made_.find(value.address());
-  return found == made_.end() ? nb::object() : found->second;
+  const auto& made = made_[is_other_in_key(value, is_in_key)];
+  const auto found = made.find(value.address());
+  if (found == made.end()) {
+    return {};
+  }
+  hashed_ = found->second.hashed;
+  return found->second.object;
 }
 
 // Errors: kUnsupported if it is around the tree that is converted, or a tuple
@@ -190,29 +209,27 @@ nb::object TreeConverter::referred(const ckpt::Object& object) const {
   const auto levels = object.args->as_tuple()->items.at(0).as_int();
   const auto up = static_cast<std::uint64_t>(*levels) + 1;
   if (up > path_.size()) {
-    raise_python(
-        {.code = ErrorCode::kUnsupported,
-         .op = "python.load",
-         .message = "the value refers to one that holds it",
-         .hint = "load() gives both, and so does root()",
-         .path = options_->path});
+    refuse(
+        "the value refers to one that holds it",
+        "load() gives both, and so does root()");
   }
   const Frame& frame = path_[path_.size() - up];
   if (frame.value->as_tuple() != nullptr ||
       frame.value->as_tensor() != nullptr) {
-    raise_python(
-        {.code = ErrorCode::kUnsupported,
-         .op = "python.load",
-         .message = "a tuple or a tensor holds itself",
-         .hint = "lockstep.open(path)[name] reads the other values",
-         .path = options_->path});
+    refuse(
+        "a tuple or a tensor holds itself",
+        "lockstep.open(path)[name] reads the other values");
   }
   return frame.made;
 }
 
-void TreeConverter::remember(const ckpt::Value& value, const nb::object& made) {
+void TreeConverter::remember(
+    const ckpt::Value& value,
+    bool is_in_key,
+    const nb::object& made,
+    std::uint64_t hashed) {
   if (value.owners() > 1) {
-    made_[value.address()] = made;
+    made_[is_other_in_key(value, is_in_key)][value.address()] = {made, hashed};
   }
 }
 
@@ -246,6 +263,12 @@ nb::object TreeConverter::begin(const ckpt::Value& value, bool is_in_key) {
 // A part of the value at the end of the path.
 void TreeConverter::deliver(ckpt::ChildSlot slot, nb::object made) {
   Frame& frame = path_.back();
+  if (holds_key(frame, slot) && !frame.is_in_key) {
+    // One of tuples of tuples ..., each reached twice, takes forever to hash.
+    take(budget_->step(hashed_), options_->path);
+  }
+  frame.hashed =
+      hashed_ > ~frame.hashed ? ~std::uint64_t{0} : frame.hashed + hashed_;
   const bool is_object = frame.value->type() == ckpt::ValueType::kObject;
   switch (slot) {
     case ckpt::ChildSlot::kElement:
@@ -299,28 +322,24 @@ void TreeConverter::set_item(
 // The object with its parts.
 nb::object TreeConverter::end(Frame& frame) {
   const ckpt::Value& value = *frame.value;
-  if (const ckpt::Dict* dict = value.as_dict()) {
-    if (nb::len(frame.made) != dict->items.size()) {
-      refuse_key(); // two keys that are one in Python
-    }
-  }
+  const ckpt::Object* object = value.as_object();
+  const ckpt::Dict* dict = value.as_dict();
   nb::object made = std::move(frame.made);
+  if (dict != nullptr && nb::len(made) != dict->items.size()) {
+    refuse("two keys of a dict are one key in Python", kShowHint);
+  }
   if (value.as_tuple() != nullptr) {
     made = owned(PyList_AsTuple(made.ptr()));
   }
-  if (const ckpt::Tensor* tensor = value.as_tensor()) {
-    if (frame.is_in_key || !is_plain(*tensor)) {
-      made = wrapped(frame, made);
-    }
+  if (const ckpt::Tensor* tensor = value.as_tensor();
+      tensor != nullptr && (frame.is_in_key || !is_plain(*tensor))) {
+    made = wrapped(frame, made);
   }
-  if (frame.is_in_key) {
-    return made;
-  }
-  const ckpt::Object* object = value.as_object();
-  if (object != nullptr && is_numpy_call(object->global)) {
+  if (object != nullptr && is_numpy_call(object->global) && !frame.is_in_key) {
     made = Kit::get().numpy_array(made);
   }
-  remember(value, made);
+  hashed_ = object == nullptr ? frame.hashed : 1;
+  remember(value, frame.is_in_key, made, hashed_);
   return made;
 }
 
@@ -338,7 +357,7 @@ nb::object TreeConverter::array(const ckpt::Tensor& tensor) {
       tensor,
       storages_->buffer_of(tensor.storage, options_->path),
       Kit::get().row(tensor.dtype, options_->use_ml_dtypes),
-      options_->max_expanded_bytes,
+      options_->limits.max_expanded_bytes,
       options_->path);
 }
 
@@ -353,15 +372,26 @@ nb::object TreeConverter::wrapped(const Frame& frame, const nb::object& array) {
       text(tensor.class_name));
 }
 
-// A key or an element that is, or holds, something that changes.
+// A key or an element that is, or holds, something that changes, or that is too
+// deep.
 void TreeConverter::refuse_key() const {
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
+      PyErr_ExceptionMatches(PyExc_RecursionError) == 0) {
+    throw nb::python_error();
+  }
   PyErr_Clear();
+  refuse(
+      "a key of a dict or an element of a set has no hash in Python; expected "
+      "text, numbers, tuples of them, tensors",
+      kShowHint);
+}
+
+void TreeConverter::refuse(const char* message, const char* hint) const {
   raise_python(
       {.code = ErrorCode::kUnsupported,
        .op = "python.load",
-       .message = "a key of a dict or an element of a set has no hash in "
-                  "Python; expected text, numbers, tuples of them, tensors",
-       .hint = "'lockstep ckpt show FILE' prints such a file",
+       .message = message,
+       .hint = hint,
        .path = options_->path});
 }
 

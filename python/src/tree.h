@@ -5,6 +5,7 @@
 //   const nb::object root = TreeConverter({}, storages).convert(file.root);
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,8 +27,9 @@ struct TreeOptions {
   std::string path = {};
   /// Give bfloat16 and float8 the dtypes of the package ml_dtypes.
   bool use_ml_dtypes = false;
-  /// Units: bytes, as `Limits::max_expanded_bytes`.
-  std::uint64_t max_expanded_bytes = ckpt::Limits().max_expanded_bytes;
+  ckpt::Limits limits = {};
+  /// Units: bytes, for which `limits` allow steps.
+  std::uint64_t file_bytes = 0;
 };
 
 /// The buffers of storages that were asked for, so that tensors which share a
@@ -53,12 +55,12 @@ class StorageBuffers {
 class TreeConverter {
  public:
   /// Ownership: both must outlive this.
-  TreeConverter(const TreeOptions& options, StorageBuffers& storages)
-      : options_(&options), storages_(&storages) {}
+  TreeConverter(const TreeOptions& options, StorageBuffers& storages);
 
   /// Errors: throws into Python: those of the storages; kUnsupported for a key
-  /// that Python cannot hash, and for a tuple or tensor that holds itself. Not
-  /// to be used again then.
+  /// that Python cannot hash, and for a tuple or tensor that holds itself;
+  /// kUnsafe (E_LIMIT) for keys that take forever to hash. Not to be used again
+  /// then.
   nanobind::object convert(const ckpt::Value& value);
 
  private:
@@ -69,6 +71,8 @@ class TreeConverter {
     ckpt::ChildSlot slot = ckpt::ChildSlot::kElement;
     // Inside a key or an element of a set, where arrays are wrapped.
     bool is_in_key = false;
+    // Values that hashing it looks at; of a key that is reached twice, twice.
+    std::uint64_t hashed = 1;
     std::size_t next = 0;
     std::size_t count = 0;
     // The object; of a tensor its array.
@@ -78,6 +82,12 @@ class TreeConverter {
     nanobind::object quantizer = nanobind::none();
   };
 
+  struct Made {
+    nanobind::object object = {};
+    std::uint64_t hashed = 1;
+  };
+
+  static bool holds_key(const Frame& frame, ckpt::ChildSlot slot);
   nanobind::object enter(const ckpt::Child& child, bool is_in_key);
   nanobind::object known(const ckpt::Value& value, bool is_in_key);
   nanobind::object begin(const ckpt::Value& value, bool is_in_key);
@@ -91,15 +101,23 @@ class TreeConverter {
       const nanobind::object& dict,
       const nanobind::object& key,
       const nanobind::object& value) const;
-  void remember(const ckpt::Value& value, const nanobind::object& made);
+  void remember(
+      const ckpt::Value& value,
+      bool is_in_key,
+      const nanobind::object& made,
+      std::uint64_t hashed);
   [[noreturn]] void refuse_key() const;
+  [[noreturn]] void refuse(const char* message, const char* hint) const;
 
   const TreeOptions* options_;
   StorageBuffers* storages_;
-  // Nodes with several owners.
-  std::unordered_map<const void*, nanobind::object> made_;
+  std::shared_ptr<ckpt::Budget> budget_;
+  // Nodes with several owners, and what they are inside keys, where they
+  // differ.
+  std::array<std::unordered_map<const void*, Made>, 2> made_;
   std::vector<Frame> path_;
-  std::uint64_t key_visits_ = 0;
+  // Of the value that was made last.
+  std::uint64_t hashed_ = 1;
 };
 
 } // namespace lockstep::python

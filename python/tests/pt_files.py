@@ -93,11 +93,12 @@ def pickled(tree, storages):
     return out.getvalue()
 
 
-def pt_bytes(tree, deflate=False, byteorder="little", code=None, says_order=True):
+def pt_bytes(tree, deflate=False, byteorder="little", code=None, says_order=True, edit=None):
     """Records lie at multiples of 64, as PyTorch puts them. `code`: the pickle,
-    instead of that of `tree`."""
+    instead of that of `tree`; `edit` changes it."""
     storages = {}
-    records = [("data.pkl", code or pickled(tree, storages))]
+    code = code or pickled(tree, storages)
+    records = [("data.pkl", edit(code) if edit else code)]
     if says_order:
         records.append(("byteorder", byteorder.encode()))
     for key, storage in storages.values():

@@ -3,6 +3,7 @@
 import collections
 import io
 import json
+import pickle
 import sys
 import tempfile
 import unittest
@@ -17,6 +18,25 @@ from pt_files import TESTDATA, Storage, Tensor, pt_bytes, tensor, write_pt
 
 def bits(value):
     return value.array if isinstance(value, lockstep.Tensor) else value
+
+
+class Described:
+    """What pickles as an array of 8 bytes with a dtype of this state."""
+
+    def __init__(self, kind, state, data):
+        self.kind, self.state, self.data = kind, state, data
+
+    def __reduce__(self):
+        reconstruct = np.arange(1).__reduce__()[0]
+        return reconstruct, (np.ndarray, (0,), b"b"), (1, (len(self.data) // 4,), DescribedType(self), False, self.data)
+
+
+class DescribedType:
+    def __init__(self, array):
+        self.array = array
+
+    def __reduce__(self):
+        return np.dtype, (self.array.kind, 0, 1), self.array.state
 
 
 class Fixtures(unittest.TestCase):
@@ -153,14 +173,23 @@ class Arrays(unittest.TestCase):
         wide = io.BytesIO(pt_bytes({"w": Tensor(Storage(np.ones(1, np.float32)), (1 << 40,), (0,))}))
         for use in (lockstep.digest, lambda f: lockstep.digest(f, limits={"max_expanded_bytes": 1 << 30})):
             wide.seek(0)
-            with self.assertRaisesRegex(lockstep.UnsafeError, r"limits=\{'max_expanded_bytes': N\}"):
+            with self.assertRaisesRegex(lockstep.UnsafeError, "'max_expanded_bytes': N"):
                 use(wide)
         narrow = io.BytesIO(pt_bytes({"w": Tensor(Storage(np.ones(1, np.float32)), (999,), (0,))}))
         with self.assertRaises(lockstep.UnsafeError):
             lockstep.digest(narrow, limits={"max_expanded_bytes": 100})
-        for limits in ({"max_depht": 3}, {"max_depth": -1}, {"max_depth": "3"}):
+        for limits in ({"max_depht": 3}, {"max_depth": -1}, {"max_depth": 1 << 64}):
             with self.assertRaises(ValueError):
                 lockstep.load(narrow, limits=limits)
+        for limits in ({"max_depth": "3"}, {"max_depth": 3.0}, [("max_depth", 3)], 5):
+            with self.assertRaises(TypeError):
+                lockstep.load(narrow, limits=limits)
+        narrow.seek(0)
+        self.assertEqual(lockstep.load(narrow, limits={"max_depth": np.int64(50)})["w"].shape, (999,))
+        bomb = pt_bytes({"w": tensor(np.zeros(1 << 20, np.float32))}, deflate=True)
+        with self.assertRaisesRegex(lockstep.UnsafeError, "'max_ratio': N"):
+            lockstep.loads(bomb)
+        self.assertEqual(lockstep.loads(bomb, limits={"max_ratio": 1 << 40})["w"].size, 1 << 20)
 
     def test_arrays_alias_the_file_and_copies_can_be_written(self):
         got = self.load({"w": tensor(np.zeros(1 << 20, np.float32))})["w"]
@@ -280,11 +309,49 @@ class Values(unittest.TestCase):
         self.assertIsInstance(wrapped, lockstep.Tensor)
         self.assertTrue(np.shares_memory(np.asarray(wrapped), got["w"]))
 
+    def test_what_is_a_key_is_the_same_object_elsewhere(self):
+        import fractions
+        for shared in (fractions.Fraction(1, 3), (1, fractions.Fraction(1, 2)), frozenset([3])):
+            got = self.load({"d": {shared: 1}, "again": {shared: 2}, "pair": {(shared, shared): 3}})
+            (key,), (again,) = got["d"], got["again"]
+            self.assertIs(key, again)
+            ((one, two),) = got["pair"]
+            self.assertIs(one, two)
+            self.assertIs(one, key)
+        shared = fractions.Fraction(1, 3)
+        got = self.load({"list": [shared], "d": {shared: {"inner": np.float64(2)}}, "set": {shared}})
+        self.assertEqual(got["d"][got["list"][0]], {"inner": 2.0})
+        self.assertIn(got["list"][0], got["set"])
+
+    def test_arrays_whose_types_would_hold_pointers_are_described(self):
+        for order in ("O,", "V4,", "i4,", "2,", "M8[s],", "", "<<"):
+            for kind in ("S0", "f4", "U1"):
+                state = (3, order, None, None, None, -1, -1, 0)
+                with self.subTest(order=order, kind=kind):
+                    got = self.load({"a": Described(kind, state, b"A" * 8)})["a"]
+                    self.assertIsInstance(got, lockstep.Object)
+        for state in ({"a": 1}, {1: 1}, {1: "<"}, [3, "<"], (3,), 5):
+            with self.subTest(state=state):
+                self.assertIsInstance(self.load({"a": Described("f4", state, b"A" * 8)})["a"], lockstep.Object)
+        usual = Described("f4", (3, "<", None, None, None, -1, -1, 0), np.arange(1, dtype="f4").tobytes())
+        self.assertEqual(self.load({"a": usual})["a"].dtype, np.float32)
+
+    def test_keys_that_are_one_key_in_python_are_refused(self):
+        for pair in ((1, 1 + 0j), (0.0, -0.0), (2**70, 2.0**70)):
+            code = pt_bytes(None, code=b"\x80\x02}" + b"".join(pickle.dumps(k, 2)[2:-1] + b"Ns" for k in pair) + b".")
+            with self.assertRaisesRegex(lockstep.UnsupportedError, "one key in Python"):
+                lockstep.loads(code)
+
     def test_keys_that_take_forever_to_hash_are_refused(self):
         # {((((), ()), ((), ())), ...): 1}, 2 ** 60 tuples in 120 bytes
         code = b"\x80\x02}" + b")" + b"2\x86" * 60 + b"K\x01s."
-        with self.assertRaises(lockstep.LockstepError):
+        with self.assertRaises(lockstep.UnsafeError):
             lockstep.loads(pt_bytes(None, code=code))
+        # A tuple of 2 ** 13 in each of many keys.
+        shared = b")" + b"2\x86" * 13 + b"q\x00"
+        keys = b"".join(b"h\x00K" + bytes([i]) + b"\x86Ns" for i in range(250))
+        with self.assertRaises(lockstep.UnsafeError):
+            lockstep.loads(pt_bytes(None, code=b"\x80\x02" + shared + b"0}" + keys + b"."))
 
     def test_many_keys(self):
         base = Storage(np.arange(100_000, dtype=np.float32))

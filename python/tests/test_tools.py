@@ -126,7 +126,17 @@ class Convert(unittest.TestCase):
             lockstep.convert(path, path)
         self.assertNotIn("--force", caught.exception.hint)
         with self.assertRaisesRegex(lockstep.UnsafeError, r"limits=\{'max_depth': N\}"):
-            lockstep.convert(path, self.folder / "b.pt", limits={"max_depth": 1})
+            lockstep.convert(path, self.folder / "b.pt", limits={"max_depth": True})
+        with self.assertRaisesRegex(lockstep.InvalidArgumentError, "to=FORMAT"):
+            lockstep.convert(path, self.folder / "b.safetensor")
+        for arguments in ({"dtype": ""}, {"to": ""}, {"map_location": ""}, {"shard": ""}):
+            with self.assertRaisesRegex(ValueError, "not empty"):
+                lockstep.convert(path, self.folder / "b.pt", **arguments)
+        deep = lockstep.verify(TESTDATA / "corrupt" / "deep.pt").errors[0]
+        self.assertIn("limits={'max_depth': N}", deep.hint)
+        named = write_pt(self.folder / "c.pt", {"--force.w": tensor(np.ones(1, np.float32))})
+        with self.assertRaisesRegex(KeyError, "'--force.w'"):
+            lockstep.open(named)["--force.v"]
         with self.assertRaisesRegex(lockstep.UnsafeError, r"limits=\{'max_depth': N\}"):
             lockstep.load(path, limits={"max_depth": 1})
 

@@ -246,6 +246,16 @@ class Values(unittest.TestCase):
             self.assertEqual(caught.exception.code, "E_AMBIGUOUS")
         self.assertEqual(file.root()["a"]["b"].tolist(), [2])
 
+    def test_names_that_are_no_text(self):
+        one, two = (tensor(np.full(1, i, np.float32)) for i in (1, 2))
+        for raw in (b"\xffab", b"\xed\xb2\x80"):
+            text = b"X" + bytes([len(raw), 0, 0, 0]) + raw
+            data = pt_bytes({"KEY": one, "other": two}, edit=lambda code: code.replace(b"X\x03\0\0\0KEY", text))
+            file = lockstep.open(io.BytesIO(data))
+            name = next(iter(file))
+            self.assertEqual(file[name].tolist(), [1])
+            self.assertEqual(file.info(name).name, name)
+
     def test_oddities_are_warnings(self):
         data = io.BytesIO()
         np.savez(data, texts=np.array(["x"]), b=np.arange(2))
@@ -255,6 +265,8 @@ class Values(unittest.TestCase):
         with self.assertWarns(lockstep.LockstepWarning) as caught:
             lockstep.load(data)
         self.assertEqual(caught.filename, __file__)
+        with self.assertWarnsRegex(lockstep.LockstepWarning, "trailing.pt: "):
+            lockstep.load(TESTDATA / "hostile" / "trailing.pt")
 
     def test_a_conversion_of_elements_is_a_copy(self):
         value = lockstep.Tensor("int64", (2,), np.array([1, 2]))
