@@ -2,6 +2,7 @@
 //
 // The command line: which command it names, its parser, help and version.
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -118,6 +119,17 @@ void refuse_two_outputs(const CLI::App& app) {
   }
 }
 
+// --dtype= would take the next word as its value.
+std::optional<Error> empty_flag(const Args& args) {
+  const auto found = std::ranges::find_if(args, [](const std::string& arg) {
+    return arg.starts_with("--") && arg.ends_with('=');
+  });
+  return found == args.end()
+             ? std::nullopt
+             : std::optional(
+                   usage_error(format("{} has no value", escape(*found, 200))));
+}
+
 int parse_and_run(Choice choice, std::span<const std::string> given) {
   const bool wants_json = wants(choice.args, "--json");
   const Command& command = *choice.command;
@@ -126,6 +138,10 @@ int parse_and_run(Choice choice, std::span<const std::string> given) {
   Common common;
   const Runner runner = command.setup(app, common);
   add_common_flags(command, app, common);
+  if (const auto error = empty_flag(choice.args);
+      error && !app.get_prefix_command()) {
+    return print_error(*error, "lockstep.args/1", wants_json);
+  }
   std::ranges::reverse(choice.args); // as CLI11 wants them
   try {
     app.parse(choice.args);

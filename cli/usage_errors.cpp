@@ -198,21 +198,23 @@ Error explain_parse_error(
   // Behind the flags of a command that runs a program stand the program's.
   const auto rest = app.get_prefix_command() ? std::vector<std::string>()
                                              : app.remaining(true);
-  const auto flag = std::ranges::find_if(rest, is_flag);
+  const auto flag = std::ranges::find_if(rest, [](const std::string& word) {
+    return is_flag(word) && word != "--";
+  });
   if (flag != rest.end()) {
     return usage_error(
         format("unknown flag '{}'", escape(*flag)),
         did_you_mean(*flag, flags_of(app), help));
   }
   const std::string hint = format("run '{}'", help);
-  if (!rest.empty()) {
+  // Of another error what follows was not read.
+  const auto kind = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (!rest.empty() && kind == CLI::ExitCodes::ExtrasError) {
     return usage_error(
         format("unexpected argument '{}'", escape(rest.front())),
         hint);
   }
-  Complaint complaint{
-      .kind = static_cast<CLI::ExitCodes>(error.get_exit_code()),
-      .text = error.what()};
+  Complaint complaint{.kind = kind, .text = error.what()};
   complaint.option = complaint.kind == CLI::ExitCodes::RequiredError
                          ? first_missing(app)
                          : option_in(complaint.text, app);

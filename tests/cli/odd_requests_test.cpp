@@ -116,6 +116,20 @@ TEST_F(OddRequests, TwoFilesToWriteAreRefused) {
   EXPECT_EQ(shell("test ! -e a.npz && test ! -e b.npz && ! ls a.pt b.pt"), 0);
 }
 
+// The parser would take the next word.
+TEST_F(OddRequests, FlagsThatEndInAnEqualsSignAreRefused) {
+  put("tiny.pt", "m.pt");
+  for (const char* args :
+       {"convert m.pt o.npz --dtype= --force",
+        "convert m.pt o.npz --to=",
+        "show --head= m.pt w"}) {
+    EXPECT_EQ(run(args), 2) << args;
+    EXPECT_THAT(text("err.txt"), HasSubstr("= has no value")) << args;
+  }
+  EXPECT_EQ(run("ls --max-depth=True -- m.pt"), 2);
+  EXPECT_THAT(text("err.txt"), HasSubstr("whole number, got 'True'"));
+}
+
 TEST_F(OddRequests, NumbersBelowZeroAreRefused) {
   put("tiny.pt", "m.pt");
   for (const char* args :
