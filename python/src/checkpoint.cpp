@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/walk.h"
 #include "python/src/array.h"
 #include "python/src/errors.h"
@@ -35,7 +34,7 @@ OpenCheckpoint finish(
     const ckpt::LoadOptions& options,
     bool use_ml_dtypes) {
   ckpt::Checkpoint read = take(std::move(file), name);
-  const std::uint64_t bytes = read.budget->file_bytes();
+  const std::uint64_t bytes = read.file_bytes;
   return {
       std::move(read),
       {.path = name,

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "lockstep/ckpt/core/budget.h"
 #include "python/src/array.h"
 #include "python/src/errors.h"
+#include "python/src/leaf.h"
 #include "python/src/storage.h"
 #include "python/src/text.h"
 
@@ -17,28 +17,22 @@ namespace lockstep::python {
 namespace nb = nanobind;
 namespace {
 
-// What the C interface gave. Errors: throws Python's current exception.
-nb::object owned(PyObject* made) {
-  if (made == nullptr) {
-    throw nb::python_error();
-  }
-  return nb::steal(made);
-}
-
 void check(int status) {
   if (status < 0) {
     throw nb::python_error();
   }
 }
 
-nb::object bytes_of(std::string_view data) {
-  return owned(PyBytes_FromStringAndSize(
-      data.data(),
-      static_cast<Py_ssize_t>(data.size())));
-}
-
 constexpr const char* kShowHint =
     "'lockstep ckpt show FILE' prints such a file";
+
+// As the library for what it does.
+std::uint64_t allowed_steps(const TreeOptions& options) {
+  constexpr std::uint64_t kStepsPerByte = 64;
+  const std::uint64_t more = kStepsPerByte * options.file_bytes;
+  return options.limits.max_steps > ~more ? ~std::uint64_t{0}
+                                          : options.limits.max_steps + more;
+}
 
 // Functions that rebuild NumPy arrays.
 bool is_numpy_call(std::string_view global) {
@@ -57,56 +51,6 @@ std::size_t is_other_in_key(const ckpt::Value& value, bool is_in_key) {
   return is_in_key && (object == nullptr || is_numpy_call(object->global)) ? 1
                                                                            : 0;
 }
-
-// What leaves of a tree become.
-struct Leaf {
-  nb::object operator()(ckpt::None /*none*/) const {
-    return nb::none();
-  }
-  nb::object operator()(bool value) const {
-    return nb::bool_(value);
-  }
-  nb::object operator()(std::int64_t value) const {
-    return nb::int_(value);
-  }
-  nb::object operator()(double value) const {
-    return nb::float_(value);
-  }
-  nb::object operator()(const ckpt::DTypeValue& value) const {
-    return Kit::get().dtype(text(ckpt::dtype_info(value.dtype).name));
-  }
-  nb::object operator()(const ckpt::BigInt& value) const {
-    return Kit::get().from_bytes(
-        bytes_of(value.bytes),
-        "little",
-        nb::arg("signed") = true);
-  }
-  nb::object operator()(const std::string& value) const {
-    return text(value);
-  }
-  nb::object operator()(const ckpt::Bytes& value) const {
-    return bytes_of(value.data);
-  }
-  nb::object operator()(const ckpt::Complex& value) const {
-    return owned(PyComplex_FromDoubles(value.real, value.imag));
-  }
-  nb::object operator()(const ckpt::Size& value) const {
-    return Kit::get().size(int_tuple(value.sizes));
-  }
-  nb::object operator()(const ckpt::Device& value) const {
-    const nb::object index = value.index < 0
-                                 ? nb::object(nb::none())
-                                 : nb::object(nb::int_(value.index));
-    return Kit::get().device(text(value.type), index);
-  }
-  template <class T>
-  nb::object operator()(const T& /*not a leaf*/) const {
-    raise_python(
-        {.code = ErrorCode::kInternal,
-         .op = "python.load",
-         .message = "a value has no place in Python"});
-  }
-};
 
 } // namespace
 
@@ -127,7 +71,7 @@ TreeConverter::TreeConverter(
     StorageBuffers& storages)
     : options_(&options),
       storages_(&storages),
-      budget_(ckpt::budget_of(options.limits, options.file_bytes)) {}
+      hash_steps_(allowed_steps(options)) {}
 
 // Whether the child in this place is a key, or a part of one. An object has the
 // hash of its identity, whatever it holds.
@@ -265,7 +209,16 @@ void TreeConverter::deliver(ckpt::ChildSlot slot, nb::object made) {
   Frame& frame = path_.back();
   if (holds_key(frame, slot) && !frame.is_in_key) {
     // One of tuples of tuples ..., each reached twice, takes forever to hash.
-    take(budget_->step(hashed_), options_->path);
+    if (hashed_ > hash_steps_) {
+      raise_python(
+          {.code = ErrorCode::kUnsafe,
+           .op = "python.load",
+           .message = "the keys take too many steps to hash",
+           .hint = "Limits::max_steps allows more",
+           .path = options_->path,
+           .detail = "E_LIMIT"});
+    }
+    hash_steps_ -= hashed_;
   }
   frame.hashed =
       hashed_ > ~frame.hashed ? ~std::uint64_t{0} : frame.hashed + hashed_;

@@ -111,7 +111,8 @@ class TreeConverter {
 
   const TreeOptions* options_;
   StorageBuffers* storages_;
-  std::shared_ptr<ckpt::Budget> budget_;
+  // How many values of keys may still be hashed.
+  std::uint64_t hash_steps_;
   // Nodes with several owners, and what they are inside keys, where they
   // differ.
   std::array<std::unordered_map<const void*, Made>, 2> made_;
