@@ -41,8 +41,13 @@ def _content(file: Any) -> tuple[bytes, str]:
     data = file.read()
     if not isinstance(data, bytes):
         raise TypeError(f"expected a file opened in binary mode, got {type(data).__name__} of its read()")
-    name = getattr(file, "name", None)
-    return data, _plain(name) if isinstance(name, str) else "<file>"
+    return data, _name(file)
+
+
+def _name(source: Source) -> str:
+    """What messages call it."""
+    name = getattr(source, "name", None) if hasattr(source, "read") else os.fsdecode(source)
+    return _plain(name) if isinstance(name, str) else "<file>"
 
 
 def _plain(name: str) -> str:
@@ -121,8 +126,7 @@ def load(source: Source, *, mmap: bool = True, check_crc: bool = False, ml_dtype
     MissingFileError.
     """
     how = _reading(mmap=mmap, check_crc=check_crc, byteorder=byteorder, limits=limits)
-    name = getattr(source, "name", "<file>") if hasattr(source, "read") else os.fspath(source)
-    return _whole(_open_core(source, ml_dtypes, how), _plain(str(name)), check_crc)
+    return _whole(_open_core(source, ml_dtypes, how), _name(source), check_crc)
 
 
 def loads(data: Any, *, check_crc: bool = False, ml_dtypes: bool | None = None,

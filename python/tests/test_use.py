@@ -160,7 +160,7 @@ class Sources(unittest.TestCase):
 
     def test_what_is_no_source(self):
         for source in (TINY.read_bytes(), 5, None, io.StringIO("text")):
-            with self.subTest(source=type(source).__name__), self.assertRaises(TypeError):
+            with self.subTest(source=type(source).__name__), self.assertRaisesRegex(TypeError, "^expected a .*, got "):
                 lockstep.load(source)
         with self.assertRaises(ValueError):
             lockstep.load("a\0b")
