@@ -6,13 +6,13 @@
 
 #include "fuzz/targets.h"
 #include "fuzz/watch.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::fuzz {
 namespace {

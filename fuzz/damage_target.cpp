@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fuzz/targets.h"
 #include "fuzz/watch.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/verify.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::fuzz {
 

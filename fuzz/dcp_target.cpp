@@ -2,7 +2,7 @@
 #include "fuzz/exercise.h"
 #include "fuzz/targets.h"
 #include "fuzz/watch.h"
-#include "lockstep/base/internal/memory_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::fuzz {
 namespace {

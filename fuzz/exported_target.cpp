@@ -6,12 +6,12 @@
 #include "fuzz/exercise.h"
 #include "fuzz/targets.h"
 #include "fuzz/watch.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/formats/exported/operator_rules.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::fuzz {
 namespace {

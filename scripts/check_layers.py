@@ -218,9 +218,12 @@ def check_path(name, include):
         return None
     if not include.endswith(".h"):
         return f"'{include}' is not a header: its name ends in .h"
-    # A program includes itself, a test also what it tests.
+    # A program includes itself, a test also what it tests, a fuzz target what
+    # tests have in common.
     top = include.split("/")[0]
-    is_own = top == name.split("/")[0] or name.startswith(f"tests/{top}/")
+    is_own = (top == name.split("/")[0] or name.startswith(f"tests/{top}/")
+              or (name.startswith("fuzz/")
+                  and include.startswith("tests/support/")))
     return (None if is_own or top == "lockstep"
             else f"may not include {top} ('{include}')")
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // All file access goes through `FileSystem`, so that tests can replace the
-// disk: `real_fs()` (this file's default), `MemoryFs` (memory_fs.h), and a
-// `FaultFs` of the tests, which fails or forgets on purpose.
+// disk `real_fs()` by their own: in memory, or one that fails on purpose.
 // Files that must survive a crash are written by atomic_file.h.
 #pragma once
 
@@ -40,8 +39,7 @@ struct FileInfo {
   std::uint64_t size = 0;
   /// Permission bits, 0644 for example.
   std::uint32_t mode = 0;
-  /// When the contents were last written. Units: nanoseconds since 1970 on a
-  /// disk; a `MemoryFs` counts its changes.
+  /// When the contents were last written. Units: nanoseconds since 1970.
   std::int64_t modified = 0;
 
   friend bool operator==(const FileInfo&, const FileInfo&) = default;

@@ -55,6 +55,11 @@ std::shared_ptr<ByteSource> make_source(std::unique_ptr<ReadableFile> file);
 /// Over memory. Ownership: `bytes` must outlive the source.
 std::shared_ptr<ByteSource> make_source(ByteSpan bytes);
 
+/// The same of bytes that live as long as `owner`. Ownership: shares it.
+std::shared_ptr<ByteSource> make_source(
+    ByteSpan bytes,
+    std::shared_ptr<const void> owner);
+
 /// Bytes [offset, offset + length) of `source`, which must lie inside it, as a
 /// source of their own. Units: bytes. Ownership: shares `source`.
 std::shared_ptr<ByteSource> slice_source(

@@ -83,6 +83,11 @@ Status save(
     const SaveOptions& options = {},
     FileSystem& fs = real_fs());
 
+/// The bytes that `save` would write, for a caller who sends or keeps them:
+/// `load(make_source(bytes), name)` and Python's `torch.load` of a BytesIO read
+/// them. Errors: those of `save` but kIo.
+Result<std::string> save_bytes(const Value& root);
+
 /// The bytes of an .npy file with the elements of `tensor`, in blocks.
 /// Errors: E_DTYPE where elements share bytes; the storage's and `visit`'s.
 Status export_npy(const Tensor& tensor, const BlockVisitor& visit);

@@ -14,11 +14,11 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/internal/row_file.h"
 #include "lockstep/base/strings.h"
 #include "tests/base/real_files.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 #include "tests/support/no_locks.h"
 
 namespace lockstep {

@@ -22,8 +22,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "tests/base/real_files.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep {
 namespace {

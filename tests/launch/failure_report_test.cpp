@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::launch {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::report {
 namespace {

@@ -5,13 +5,13 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/models/model.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/sim/support.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep {
 namespace {

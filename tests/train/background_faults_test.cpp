@@ -14,13 +14,13 @@
 #include <c10/core/CPUAllocator.h>
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/state/checkpoint_files.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::train {
 namespace {

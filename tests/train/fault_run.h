@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/state/checkpoint_files.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::train {
 

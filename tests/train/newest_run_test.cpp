@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/train/checkpoints.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::train {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/observers/csv_observer.h"
 #include "lockstep/train/observers/json_observer.h"
@@ -11,6 +10,7 @@
 #include "lockstep/train/observers/record_row.h"
 #include "lockstep/train/observers/run_log.h"
 #include "lockstep/train/task.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::train {
 namespace {

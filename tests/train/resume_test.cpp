@@ -10,12 +10,12 @@
 #include <torch/nn/modules/linear.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/run/run_files.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -8,7 +8,6 @@
 #include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/samplers.h"
 #include "lockstep/metrics/metric.h"
@@ -19,6 +18,7 @@
 #include "lockstep/train/run/run_files.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/state_parts.h"
+#include "tests/support/memory_fs.h"
 #include "tests/support/thread_ranks.h"
 
 namespace lockstep::train {

@@ -8,11 +8,11 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/open_dataset.h"
 #include "lockstep/train/settings/internal/run_names.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 #include "tests/train/fault_run.h"
 #include "tests/train/trainer_fixture.h"
 

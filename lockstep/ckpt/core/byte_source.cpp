@@ -30,7 +30,7 @@ check_range(std::uint64_t size, std::uint64_t offset, std::uint64_t length) {
 // Bytes in memory, whose owner may be somebody else.
 class SpanSource final : public ByteSource {
  public:
-  explicit SpanSource(ByteSpan bytes, std::shared_ptr<const void> owner = {})
+  SpanSource(ByteSpan bytes, std::shared_ptr<const void> owner)
       : bytes_(bytes), owner_(std::move(owner)) {}
   [[nodiscard]] std::uint64_t size() const override {
     return bytes_.size();
@@ -114,7 +114,7 @@ using Opened = Result<std::shared_ptr<ByteSource>>;
 
 std::shared_ptr<ByteSource> make_source(std::shared_ptr<FileMapping> mapping) {
   const ByteSpan bytes = mapping->bytes();
-  return std::make_shared<SpanSource>(bytes, std::move(mapping));
+  return make_source(bytes, std::move(mapping));
 }
 
 std::shared_ptr<ByteSource> make_source(std::unique_ptr<ReadableFile> file) {
@@ -122,7 +122,13 @@ std::shared_ptr<ByteSource> make_source(std::unique_ptr<ReadableFile> file) {
 }
 
 std::shared_ptr<ByteSource> make_source(ByteSpan bytes) {
-  return std::make_shared<SpanSource>(bytes);
+  return make_source(bytes, nullptr);
+}
+
+std::shared_ptr<ByteSource> make_source(
+    ByteSpan bytes,
+    std::shared_ptr<const void> owner) {
+  return std::make_shared<SpanSource>(bytes, std::move(owner));
 }
 
 std::shared_ptr<ByteSource> slice_source(

@@ -257,6 +257,11 @@ Status write_checkpoint(
       .path = path};
 }
 
+Result<std::string> save_bytes(const Value& root) {
+  LOCKSTEP_TRY(internal::check_arrays_read(root));
+  return pt_bytes(root);
+}
+
 Status export_npy(const Tensor& tensor, const BlockVisitor& visit) {
   LOCKSTEP_TRY(internal::check_whole_bytes(tensor.dtype));
   const std::string header = npy_header_text(tensor.dtype, tensor.sizes);

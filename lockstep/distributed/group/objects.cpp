@@ -4,6 +4,7 @@
 // that ranks of both languages make the same collectives.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,7 +13,7 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/base/internal/memory_fs.h"
+#include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/pickle/pickle.h"
 #include "lockstep/distributed/group/group_impl.h"
@@ -21,28 +22,22 @@
 namespace lockstep::dist {
 namespace {
 
-constexpr const char* kFile = "object.pt";
-
 /// A pickle, or with tensors a whole checkpoint file.
 std::string bytes_of(const ckpt::Value& object) {
   auto pickled = ckpt::write_pickle(object).value();
   if (pickled.storages.empty()) {
     return std::move(pickled.pickle);
   }
-  MemoryFs memory;
-  ckpt::save(kFile, object, {.durable = false}, memory).value();
-  return read_text(memory, kFile).value();
+  return ckpt::save_bytes(object).value();
 }
 
 ckpt::Value object_of(std::span<const std::byte> bytes) {
   if (ckpt::starts_like_pickle(as_text(bytes))) {
     return ckpt::read_pickle(bytes, nullptr).value().root;
   }
-  MemoryFs memory;
-  const auto file = memory.create(kFile, 0600).value();
-  file->write(bytes).value();
-  file->close().value();
-  return ckpt::load(kFile, {}, memory).value().root;
+  const auto copy = std::make_shared<std::string>(as_text(bytes));
+  const auto source = ckpt::make_source(as_byte_span(*copy), copy);
+  return ckpt::load(source, "object").value().root;
 }
 
 at::Tensor tensor_of(

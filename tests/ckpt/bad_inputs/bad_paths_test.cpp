@@ -13,12 +13,12 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/bad_inputs/bad_input.h"
 #include "tests/ckpt/bad_inputs/builders.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
 

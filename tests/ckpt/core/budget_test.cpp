@@ -6,13 +6,13 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/bad_inputs/builders.h"
 #include "tests/ckpt/deflate.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt::budget {
 namespace {

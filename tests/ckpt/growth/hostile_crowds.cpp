@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/bad_inputs/builders.h"
 #include "tests/ckpt/growth/hostile_files.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt::growth {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/counted_source.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt::growth {
 

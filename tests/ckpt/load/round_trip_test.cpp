@@ -9,11 +9,11 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -142,6 +142,25 @@ INSTANTIATE_TEST_SUITE_P(
       std::erase(name, '-');
       return name;
     });
+
+TEST(SaveBytes, GivesTheFileThatSaveWrites) {
+  const Value tree = RandomTree(7).make(accepted(format_writers().front()));
+  MemoryFs fs;
+  ASSERT_TRUE(save("archive.pt", tree, {}, fs));
+  const auto owner = std::make_shared<std::string>(save_bytes(tree).value());
+  EXPECT_EQ(*owner, read_text(fs, "archive.pt").value());
+
+  const std::weak_ptr<std::string> held = owner;
+  auto file = load(make_source(as_byte_span(*owner), owner), "memory");
+  EXPECT_EQ(digest_or_error(file.value().root), digest_or_error(tree));
+  EXPECT_GT(held.use_count(), 1);
+}
+
+TEST(SaveBytes, RefusesWhatSaveRefuses) {
+  const auto made = save_bytes(Value::dict({{"f", Object{.global = "a.B"}}}));
+  ASSERT_FALSE(made);
+  EXPECT_THAT(to_string(made.error()), testing::HasSubstr("root['f']"));
+}
 
 TEST(RoundTrips, PassThroughAllFormatsOneAfterTheOther) {
   const FormatWriter& pytorch = format_writers().front();

@@ -7,11 +7,11 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/format_table.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

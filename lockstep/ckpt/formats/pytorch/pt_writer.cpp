@@ -26,7 +26,37 @@ Result<std::vector<internal::ArchiveRecord>> records_of(
                                : internal::ByteorderRecord::kNone);
 }
 
+class MemoryFile final : public WritableFile {
+ public:
+  explicit MemoryFile(std::string& text) : text_(text) {}
+
+  Status write(ByteSpan bytes) override {
+    text_ += as_text(bytes);
+    return {};
+  }
+  Status write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {
+    return Error{.code = ErrorCode::kUnsupported, .op = "ckpt.save"};
+  }
+  Status sync() override {
+    return {};
+  }
+  Status close() override {
+    return {};
+  }
+
+ private:
+  std::string& text_;
+};
+
 } // namespace
+
+Result<std::string> pt_bytes(const Value& root) {
+  LOCKSTEP_ASSIGN(const auto records, records_of(root, {}));
+  std::string text;
+  MemoryFile file(text);
+  LOCKSTEP_TRY(internal::write_archive(file, "archive", records));
+  return text;
+}
 
 Status write_pt(
     const std::string& path,

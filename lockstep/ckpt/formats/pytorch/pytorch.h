@@ -36,6 +36,9 @@ std::string foreign_bytes_hint(
     const std::shared_ptr<ByteSource>& source,
     const Limits& limits);
 
+/// As `save_bytes`.
+Result<std::string> pt_bytes(const Value& root);
+
 /// As `save` with the format "pt".
 Status write_pt(
     const std::string& path,

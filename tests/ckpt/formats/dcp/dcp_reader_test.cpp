@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/core/budget.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

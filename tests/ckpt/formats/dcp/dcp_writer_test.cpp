@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
@@ -11,6 +10,7 @@
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::ckpt {

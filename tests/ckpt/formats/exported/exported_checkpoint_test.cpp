@@ -7,7 +7,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/inspect.h"
@@ -20,6 +19,7 @@
 #include "tests/ckpt/bad_inputs/builders.h"
 #include "tests/ckpt/formats/exported/program_fixture.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

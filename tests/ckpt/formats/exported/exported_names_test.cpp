@@ -5,7 +5,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
@@ -13,6 +12,7 @@
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/formats/exported/program_fixture.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

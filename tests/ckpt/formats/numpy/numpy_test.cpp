@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/load/format_table.h"
@@ -13,6 +12,7 @@
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

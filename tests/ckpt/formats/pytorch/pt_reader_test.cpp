@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
@@ -14,6 +13,7 @@
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

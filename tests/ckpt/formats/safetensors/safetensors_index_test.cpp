@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/print.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

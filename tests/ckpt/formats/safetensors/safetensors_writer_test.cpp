@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -5,12 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/formats/tar/tar_members.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/verify.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -3,13 +3,13 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/oracle_support.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -4,12 +4,12 @@
 // of a script, weights of another type.
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

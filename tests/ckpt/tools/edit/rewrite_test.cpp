@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/core/write_options.h"
@@ -16,6 +15,7 @@
 #include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 #include "tests/support/fault_fs.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

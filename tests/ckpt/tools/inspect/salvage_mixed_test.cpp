@@ -4,12 +4,12 @@
 // local headers and directory disagree, is of one file.
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/write_options.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
@@ -15,6 +14,7 @@
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

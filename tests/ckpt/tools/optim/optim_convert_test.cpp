@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -3,10 +3,10 @@
 // Objects of a DCP folder: what `.metadata` names is what PyTorch unpickles.
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/scan.h"
 #include "tests/ckpt/tools/scan/archives.h"
+#include "tests/support/memory_fs.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -10,12 +10,12 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
 #include "tests/ckpt/counted_source.h"
 #include "tests/ckpt/expected_files.h"
 #include "tests/ckpt/tools/scan/archives.h"
+#include "tests/support/memory_fs.h"
 #include "tests/support/shell.h"
 
 namespace lockstep::ckpt {

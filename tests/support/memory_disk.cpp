@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/internal/memory_disk.h"
+#include "tests/support/memory_disk.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/internal/memory_fs.h"
+#include "tests/support/memory_fs.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/internal/errno_error.h"
-#include "lockstep/base/internal/memory_disk.h"
+#include "tests/support/memory_disk.h"
 
 namespace lockstep {
 namespace {
