@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // All file access goes through `FileSystem`, so that tests can replace the
-// disk `real_fs()` by their own: in memory, or one that fails on purpose.
+// disk: by one in memory, or by one that fails or forgets on purpose.
+// `real_fs()` is this file's default.
 // Files that must survive a crash are written by atomic_file.h.
 #pragma once
 
@@ -39,7 +40,8 @@ struct FileInfo {
   std::uint64_t size = 0;
   /// Permission bits, 0644 for example.
   std::uint32_t mode = 0;
-  /// When the contents were last written. Units: nanoseconds since 1970.
+  /// When the contents were last written, as the file system says. Units:
+  /// nanoseconds since 1970.
   std::int64_t modified = 0;
 
   friend bool operator==(const FileInfo&, const FileInfo&) = default;

@@ -297,6 +297,8 @@ struct TensorChange {
   /// Units: bytes of the storage.
   std::uint64_t from_bytes = 0;
   std::uint64_t to_bytes = 0;
+  /// Of the new tensor.
+  std::shared_ptr<const Storage> storage = {};
 };
 
 /// A tree with other tensors. Ownership: shares what did not change with the

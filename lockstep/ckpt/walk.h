@@ -22,7 +22,6 @@
 #pragma GCC visibility push(default)
 namespace lockstep::ckpt {
 class Budget;
-// By name, as a dotted path leads through it, or node by node, each once.
 
 /// Number of values directly below `value`: elements; keys and values of a
 /// dict, then those of its attributes; args, state and items of an object.
@@ -248,10 +247,12 @@ class TreeCopy {
   explicit TreeCopy(std::string_view op) : op_(op) {}
   ~TreeCopy() = default;
 
-  /// What stands in the copy for a child; `copy` of it, unless overridden.
-  virtual Result<Value> copy_child(const Child& child);
+  /// Stands in the copy for a child of `parent`: its `copy` by default.
+  virtual Result<Value> copy_child(const Value& parent, const Child& child);
   /// Called for each copy, whose children are copies already.
   virtual Status change(Value& copy) = 0;
+  /// The copy of the node with this address; null if none was made.
+  [[nodiscard]] const Value* copy_of(const void* node) const;
 
  private:
   std::string_view op_;

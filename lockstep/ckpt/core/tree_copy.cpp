@@ -36,8 +36,15 @@ Value shallow_copy(const Value& value) {
 
 } // namespace
 
-Result<Value> TreeCopy::copy_child(const Child& child) {
+Result<Value> TreeCopy::copy_child(
+    const Value& /*parent*/,
+    const Child& child) {
   return copy(*child.value);
+}
+
+const Value* TreeCopy::copy_of(const void* node) const {
+  const auto known = done_.find(node);
+  return known == done_.end() ? nullptr : &known->second;
 }
 
 Result<Value> TreeCopy::copy(const Value& value) {
@@ -59,9 +66,7 @@ Result<Value> TreeCopy::copy(const Value& value) {
   ++depth_;
   Value made = shallow_copy(value);
   for (std::size_t i = 0; i < child_count(made); ++i) {
-    LOCKSTEP_ASSIGN(
-        child_at(made, i),
-        copy_child(child_of(std::as_const(made), i)));
+    LOCKSTEP_ASSIGN(child_at(made, i), copy_child(value, child_of(value, i)));
   }
   --depth_;
   LOCKSTEP_TRY(change(made));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/old_variables.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +17,10 @@ namespace {
 constexpr std::string_view kParameter = "torch.nn.parameter.Parameter";
 constexpr std::string_view kVariable = "torch.autograd.variable.Variable";
 
+bool is_old_class(std::string_view name) {
+  return name == kParameter || name == kVariable;
+}
+
 const std::vector<Value>* tuple_of(const std::shared_ptr<Value>& value) {
   const Tuple* tuple = value == nullptr ? nullptr : value->as_tuple();
   return tuple == nullptr ? nullptr : &tuple->items;
@@ -27,7 +32,7 @@ std::shared_ptr<Tensor> variable_tensor(const Object& object) {
   constexpr std::size_t kWholeState = 5;
   const bool is_parameter = object.global == kParameter;
   const auto* args = tuple_of(object.args);
-  if ((!is_parameter && object.global != kVariable) || args == nullptr) {
+  if (!is_old_class(object.global) || args == nullptr) {
     return nullptr;
   }
   const auto* state = tuple_of(object.state);
@@ -90,8 +95,10 @@ class Modernizer {
 
 } // namespace
 
-void modernize_variables(Value& root) {
-  Modernizer().run(root);
+void modernize_variables(Value& root, std::span<const GlobalUse> globals) {
+  if (std::ranges::any_of(globals, is_old_class, &GlobalUse::name)) {
+    Modernizer().run(root);
+  }
 }
 
 } // namespace lockstep::ckpt

@@ -106,7 +106,7 @@ class LegacyReader {
     LOCKSTEP_ASSIGN(file_.root, next(&storages));
     LOCKSTEP_ASSIGN(const Value keys, next(nullptr));
     storages.fold_views(file_.root);
-    modernize_variables(file_.root);
+    modernize_variables(file_.root, file_.globals);
     LOCKSTEP_TRY(storages.read_blobs(stream_, source_, keys, file_.root));
     file_.storages = storages.storages();
     file_.class_sources = storages.class_sources();

@@ -220,8 +220,8 @@ class PtReader {
             read_pickle(bytes, &storages, options_.limits),
             full_name("data.pkl")));
     file_.root = std::move(pickle.root);
-    modernize_variables(file_.root);
     file_.globals = std::move(pickle.globals);
+    modernize_variables(file_.root, file_.globals);
     if (demand_ == Demand::kPickle && is_rest_of_script()) {
       file_.format = "torchscript";
     }

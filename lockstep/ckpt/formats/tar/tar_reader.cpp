@@ -51,9 +51,9 @@ class TarReader {
     PickleStream stream(members_[2], 0, options_.limits);
     LOCKSTEP_ASSIGN(PickleResult pickle, stream.next(&objects_));
     file_.root = std::move(pickle.root);
-    modernize_variables(file_.root);
     file_.globals = std::move(objects_.globals);
     std::ranges::move(pickle.globals, std::back_inserter(file_.globals));
+    modernize_variables(file_.root, file_.globals);
     file_.warnings = std::move(pickle.warnings);
     if (stream.remaining() != 0) {
       file_.warnings.push_back(

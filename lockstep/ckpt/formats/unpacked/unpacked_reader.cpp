@@ -210,7 +210,7 @@ Result<Checkpoint> read_unpacked(const ReadInput& input) {
       PickleResult pickle,
       in_record(stream.next(&storages), kPickle));
   file.root = std::move(pickle.root);
-  modernize_variables(file.root);
+  modernize_variables(file.root, pickle.globals);
   file.file_bytes = source->size() + storages.bytes;
   file.globals = std::move(pickle.globals);
   file.storages = std::move(storages.storages);

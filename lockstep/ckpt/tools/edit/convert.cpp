@@ -98,29 +98,20 @@ std::string tag_of(const Tensor& tensor) {
       escape(tensor.storage->location, 20));
 }
 
-using TensorSet = std::unordered_set<const Tensor*>;
-
 // The `step` of each parameter in the state of an optimizer.
-TensorSet step_counters(const Value& root) {
-  TensorSet counters;
-  NodeWalk().run(root, [&counters](const Value& node) {
-    const Value* step = node.as_dict() == nullptr ? nullptr : node.find("step");
-    const Tensor* tensor = step == nullptr ? nullptr : step->as_tensor();
-    if (tensor != nullptr && tensor->sizes.empty()) {
-      counters.insert(tensor);
-    }
-    return true;
-  });
-  return counters;
+bool is_step_counter(const Value& parent, const Child& child) {
+  const Tensor* tensor = child.value->as_tensor();
+  return tensor != nullptr && tensor->sizes.empty() &&
+         parent.as_dict() != nullptr && child.slot == ChildSlot::kItem &&
+         parent.as_dict()->items[child.index].first.text() == "step";
 }
 
 class Converter final : public TreeCopy {
  public:
-  explicit Converter(ConvertOptions options, TensorSet counters = {})
+  explicit Converter(ConvertOptions options)
       : TreeCopy("ckpt.convert"),
         options_(std::move(options)),
-        budget_(options_.max_expanded_bytes),
-        counters_(std::move(counters)) {
+        budget_(options_.max_expanded_bytes) {
     if (options_.dtype) {
       ConvertOptions rest = options_;
       rest.dtype.reset();
@@ -137,11 +128,19 @@ class Converter final : public TreeCopy {
                : about(std::move(made), format("tensor '{}'", escape(name)));
   }
 
+  // What stands in the copy for a tensor that was copied.
+  [[nodiscard]] const Tensor& converted(const Tensor& tensor) const {
+    const Value* made = copy_of(&tensor);
+    made = made == nullptr && places_ ? places_->copy_of(&tensor) : made;
+    LOCKSTEP_CHECK(made != nullptr);
+    return *made->as_tensor();
+  }
+
  private:
-  Result<Value> copy_child(const Child& child) override {
+  Result<Value> copy_child(const Value& parent, const Child& child) override {
     const bool keeps_type =
-        places_ != nullptr && (child.slot == ChildSlot::kQuantizer ||
-                               counters_.contains(child.value->as_tensor()));
+        places_ != nullptr &&
+        (child.slot == ChildSlot::kQuantizer || is_step_counter(parent, child));
     return keeps_type ? places_->copy(*child.value) : copy(*child.value);
   }
 
@@ -279,7 +278,6 @@ class Converter final : public TreeCopy {
   ExpansionBudget budget_;
   // That of the tensor that was looked at last.
   const Storage* last_ = nullptr;
-  TensorSet counters_;
   // For what keeps its type: counters, and the scales of quantized tensors.
   // Null if all does.
   std::unique_ptr<Converter> places_;
@@ -292,34 +290,30 @@ bool is_float(DType dtype) {
   return dtype_info(dtype).name.find("float") != std::string_view::npos;
 }
 
-Result<std::vector<TensorChange>> changes_between(
+// Fills in what `converter` made of the tensors of `before`.
+Status note_changes(
     const Value& before,
-    const Value& after,
+    const Converter& converter,
     std::optional<DType> dtype,
-    std::vector<std::string>& kept) {
-  std::vector<TensorChange> rows;
-  LOCKSTEP_TRY(for_each_tensor(
+    Converted& result) {
+  return for_each_tensor(
       before,
-      [&](const std::string& name, const Tensor& tensor) {
-        rows.push_back(
-            {.name = name,
-             .from = tag_of(tensor),
-             .from_bytes = tensor.storage->nbytes});
-      }));
-  std::size_t next = 0;
-  LOCKSTEP_TRY(for_each_tensor(
-      after,
-      [&](const std::string& name, const Tensor& tensor) {
-        if (dtype && is_float(tensor.dtype) && tensor.dtype != *dtype) {
-          kept.push_back(name);
+      [&](const std::string& name, const Tensor& old) {
+        const Tensor& made = converter.converted(old);
+        if (dtype && is_float(made.dtype) && made.dtype != *dtype) {
+          result.kept.push_back(name);
         }
-        rows[next].to = tag_of(tensor);
-        rows[next++].to_bytes = tensor.storage->nbytes;
-      }));
-  std::erase_if(rows, [](const TensorChange& row) {
-    return row.from == row.to && row.from_bytes == row.to_bytes;
-  });
-  return rows;
+        TensorChange row{
+            .name = name,
+            .from = tag_of(old),
+            .to = tag_of(made),
+            .from_bytes = old.storage->nbytes,
+            .to_bytes = made.storage->nbytes,
+            .storage = made.storage};
+        if (row.from != row.to || row.from_bytes != row.to_bytes) {
+          result.changes.push_back(std::move(row));
+        }
+      });
 }
 
 } // namespace
@@ -349,28 +343,20 @@ Result<Converted> convert_tensors(
             dtype_info(*options.dtype).name)};
   }
   LOCKSTEP_TRY(check_map_location(options.map_location));
-  Converter converter(
-      options,
-      options.dtype ? step_counters(root) : TensorSet());
+  Converter converter(options);
   Converted result;
   LOCKSTEP_ASSIGN(result.root, converter.run(root));
-  LOCKSTEP_ASSIGN(
-      result.changes,
-      changes_between(root, result.root, options.dtype, result.kept));
+  LOCKSTEP_TRY(note_changes(root, converter, options.dtype, result));
   return result;
 }
 
 std::vector<std::string> overflowed(const Converted& converted) {
   std::vector<std::string> names;
-  for_each_tensor(
-      converted.root,
-      [&names](const std::string& name, const Tensor& tensor) {
-        if (tensor.storage != nullptr && tensor.storage->source != nullptr &&
-            has_overflowed(*tensor.storage->source)) {
-          names.push_back(name);
-        }
-      })
-      .value(); // the tree was walked before
+  for (const TensorChange& change : converted.changes) {
+    if (change.storage->source && has_overflowed(*change.storage->source)) {
+      names.push_back(change.name);
+    }
+  }
   return names;
 }
 
