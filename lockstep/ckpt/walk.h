@@ -48,19 +48,15 @@ enum class ChildSlot : std::uint8_t {
 };
 
 /// A child, and where it is. Ownership: the node's.
-template <class V>
-struct BasicChild {
+struct Child {
   ChildSlot slot = ChildSlot::kElement;
   /// Among the elements, items or attributes; 0 for the rest.
   std::size_t index = 0;
-  V* value = nullptr;
+  const Value* value = nullptr;
 };
-using Child = BasicChild<const Value>;
-using MutableChild = BasicChild<Value>;
 
 /// The child at `index`, counted as above; `value` must have one.
 Child child_of(const Value& value, std::size_t index);
-MutableChild child_of(Value& value, std::size_t index);
 const Value& child_at(const Value& value, std::size_t index);
 Value& child_at(Value& value, std::size_t index);
 
@@ -293,6 +289,9 @@ struct TensorVisitors {
   /// Sparse and other layouts of known shape: as tensors without a storage;
   /// with one without bytes if they have no parts, as on the device "meta".
   const TensorVisitor* wholes = nullptr;
+  /// Set before a call of the first three, unless null: which entry of the
+  /// root the tensor lies below; SIZE_MAX for none.
+  std::size_t* entry = nullptr;
 };
 
 /// The same, told apart; or those with names of their own only.
@@ -334,7 +333,6 @@ Result<std::optional<Value>> find_below(
 
 // A tree as one level of named tensors, for formats that know no nesting.
 //   auto flat = flatten(root);       // {"model": {"w": t}} -> "model.w"
-// A module gives the names of its state_dict.
 
 /// A tensor and its dotted name, as the content digest names it.
 struct FlatTensor {

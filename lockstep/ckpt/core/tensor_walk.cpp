@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cstdint>
+#include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -13,6 +14,8 @@
 
 namespace lockstep::ckpt {
 namespace {
+
+constexpr std::size_t kNoEntry = std::numeric_limits<std::size_t>::max();
 
 // As a tensor; without parts, as on "meta", it has a storage without bytes.
 Tensor whole_of(
@@ -49,6 +52,7 @@ class TensorWalk final : public ValueWalk {
   struct Pending {
     std::string name = {};
     const Value* value = nullptr;
+    std::size_t entry = kNoEntry;
     // Tensors that were met have a name already.
     bool only_new = false;
   };
@@ -68,6 +72,7 @@ class TensorWalk final : public ValueWalk {
     for (std::size_t i = 0; i < pending.size(); ++i) {
       // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
       const Pending next = pending[i];
+      entry_ = next.entry;
       only_new_ = next.only_new;
       LOCKSTEP_TRY(below(next.name, *next.value));
     }
@@ -75,10 +80,14 @@ class TensorWalk final : public ValueWalk {
   }
 
   Status visit(const Value& value) override {
+    entry_ += is_named_ && path_size() == 1 ? 1 : 0;
     const bool is_node = value.as_tensor() != nullptr || child_count(value) > 0;
     const bool is_new = is_node && met_.insert(value.address()).second;
     if (const Tensor* tensor = value.as_tensor()) {
       if (found_ != nullptr && (is_new || !only_new_)) {
+        if (visitors_.entry != nullptr) {
+          *visitors_.entry = entry_;
+        }
         (*found_)(name(), *tensor);
       }
       return is_new ? put_off(value, only_new_) : Status();
@@ -151,6 +160,7 @@ class TensorWalk final : public ValueWalk {
         .push_back(
             {.name = name() + (name().empty() ? "" : ".") + step,
              .value = &value,
+             .entry = path_size() == 0 ? kNoEntry : entry_,
              .only_new = only_new});
     return {};
   }
@@ -158,6 +168,8 @@ class TensorWalk final : public ValueWalk {
   TensorVisitors visitors_;
   // Of the tensors that are visited now.
   const TensorVisitor* found_ = visitors_.named;
+  // That of the root which is gone through; before the first, none.
+  std::size_t entry_ = kNoEntry;
   bool is_named_ = true;
   bool only_new_ = false;
   bool is_beside_ = false;

@@ -115,18 +115,13 @@ Child child_of(const Value& value, std::size_t index) {
   return value.visit(ChildAt{index});
 }
 
-MutableChild child_of(Value& value, std::size_t index) {
-  const auto [slot, place, child] = child_of(std::as_const(value), index);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): of what is no const
-  return {slot, place, const_cast<Value*>(child)};
-}
-
 const Value& child_at(const Value& value, std::size_t index) {
   return *child_of(value, index).value;
 }
 
 Value& child_at(Value& value, std::size_t index) {
-  return *child_of(value, index).value;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): of what is no const
+  return const_cast<Value&>(child_at(std::as_const(value), index));
 }
 
 std::optional<std::vector<std::int64_t>> integers_of(

@@ -33,14 +33,22 @@ bool is_buffer(std::string_view name) {
   return std::ranges::find(kBufferNames, last) != kBufferNames.end();
 }
 
+// Sum: a Summary, or one of its keys.
+template <class Sum>
+void add_to(Sum& sum, const Tensor& tensor) {
+  ++sum.tensors;
+  sum.elements += static_cast<std::uint64_t>(tensor.numel());
+  sum.bytes += contiguous_bytes(tensor);
+}
+
 class Summarizer {
  public:
   explicit Summarizer(const Checkpoint& file) : file_(file) {}
 
   Result<Summary> run() {
     copy_facts();
+    list_keys();
     LOCKSTEP_TRY(count_tensors());
-    LOCKSTEP_TRY(count_keys());
     LOCKSTEP_TRY(count_weights());
     add_names();
     add_hints();
@@ -72,11 +80,13 @@ class Summarizer {
     std::map<DType, DTypeSummary> dtypes;
     std::vector<std::pair<const Storage*, const Tensor*>> views;
     std::map<std::string, std::uint64_t> devices;
+    std::size_t entry = 0;
     const TensorVisitor add = [&](const std::string& /*name*/,
                                   const Tensor& tensor) {
-      ++summary_.tensors;
-      summary_.elements += static_cast<std::uint64_t>(tensor.numel());
-      summary_.bytes += contiguous_bytes(tensor);
+      add_to(summary_, tensor);
+      if (entry < summary_.keys.size()) {
+        add_to(summary_.keys[entry], tensor);
+      }
       DTypeSummary& row = dtypes[tensor.dtype];
       row.dtype = tensor.dtype;
       ++row.tensors;
@@ -93,7 +103,8 @@ class Summarizer {
             .named = &add,
             .placed = &add,
             .beside = &add,
-            .wholes = &add_whole},
+            .wholes = &add_whole,
+            .entry = &entry},
         {.budget = file_.budget.get()}));
     for (const auto& [dtype, row] : dtypes) {
       summary_.dtypes.push_back(row);
@@ -128,28 +139,17 @@ class Summarizer {
     }
   }
 
-  Status count_keys() {
+  // Without what lies below them.
+  void list_keys() {
     const Dict* top = file_.root.as_dict();
-    if (top == nullptr) {
-      return {};
+    for (std::size_t i = 0; top != nullptr && i < top->items.size(); ++i) {
+      const auto& [key, value] = top->items[i];
+      summary_.keys.push_back(
+          {.key = key_text(key),
+           .type = value.as_dict() != nullptr ? dict_class(*value.as_dict())
+                                              : value.type_name(),
+           .value = value});
     }
-    for (const auto& [key, value] : top->items) {
-      KeySummary row{
-          .key = key_text(key),
-          .type = value.as_dict() != nullptr ? dict_class(*value.as_dict())
-                                             : value.type_name(),
-          .value = value};
-      LOCKSTEP_TRY(for_each_tensor(
-          value,
-          [&row](const std::string& /*name*/, const Tensor& tensor) {
-            ++row.tensors;
-            row.elements += static_cast<std::uint64_t>(tensor.numel());
-            row.bytes += contiguous_bytes(tensor);
-          },
-          {.budget = file_.budget.get()}));
-      summary_.keys.push_back(std::move(row));
-    }
-    return {};
   }
 
   Status count_weights() {

@@ -46,6 +46,28 @@ TEST(Summary, CallsNoNamesSafeThatItHasNotSeen) {
       HasSubstr("names       0 names, without those in the arrays"));
 }
 
+// Names alone do not tell the entries "a" and "a.b" apart.
+TEST(Summary, CountsATensorForTheEntryThatHoldsIt) {
+  const Value one = tensor_of<float>(DType::kFloat32, {1}, {1});
+  const Value two = tensor_of<float>(DType::kFloat32, {1, 2}, {2});
+  const Value three = tensor_of<float>(DType::kFloat32, {1, 2, 3}, {3});
+  Value root = Value::dict(
+      {{"a", Value::dict({{"b", Value::dict({{"c", one}})}})},
+       {"epoch", 3},
+       {"a.b", Value::dict({{"c", two}})},
+       {"set", Set{.items = {three}}}});
+  root.as_dict()->items.emplace_back(Tuple{.items = {one}}, two);
+  root.as_dict()->attributes.emplace_back("ema", three);
+  const Checkpoint file{.root = root, .format = "zip"};
+
+  std::vector<std::uint64_t> elements;
+  for (const KeySummary& key : summarize(file)->keys) {
+    elements.push_back(key.elements);
+  }
+  EXPECT_THAT(elements, ElementsAre(1, 0, 2, 3, 2));
+  EXPECT_EQ(summarize(file)->elements, 1U + 2 + 3 + 2 + 1 + 3);
+}
+
 Value whole(const std::string& name, Value children) {
   const Value state = Value::dict({{"_modules", std::move(children)}});
   return Object{
