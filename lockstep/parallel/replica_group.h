@@ -188,7 +188,8 @@ using ReplicaOutputs = structure::CallOutputs;
 ///   a device that is not the CPU gets the module moved to it at the start, and
 ///   the inputs in each pass, where the module must still be there.
 /// - Every pass starts from the module's buffers; what replicas 1.. do to their
-///   own buffers is dropped, so BatchNorm keeps replica 0's statistics.
+///   own buffers is dropped, so BatchNorm keeps replica 0's statistics. Graphs
+///   of earlier passes: Note [Buffers of earlier graphs] in broadcast.h.
 /// - Replica 0 runs in the caller's thread, and so does each other replica
 /// whose
 ///   thread has not begun by then: Note [Waiting] in worker_pool.h.

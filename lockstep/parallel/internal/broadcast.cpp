@@ -4,7 +4,11 @@
 #include <cstring>
 #include <map>
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+
+#include "lockstep/tensor/internal/same_values.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -97,6 +101,40 @@ Moved copy_coalesced(const TensorList& from, const TensorList& to) {
       send(from, to, group.batch);
       ++moved.copies;
     }
+  }
+  return moved;
+}
+
+Moved copy_unseen(const TensorList& from, const TensorList& to) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return copy_coalesced(from, to);
+}
+
+Moved copy_buffers(
+    const TensorList& masters,
+    TensorList& mine,
+    std::vector<BufferMark>& marks) {
+  marks.resize(mine.size());
+  TensorList counted;
+  for (std::size_t b = 0; b < mine.size(); ++b) {
+    const bool is_like = same_form(mine[b], masters[b]);
+    if (!is_like) {
+      mine[b].set_data(at::empty_like(masters[b], mine[b].device()));
+    }
+    const bool is_known = is_like && marks[b].sent.is_of(masters[b]) &&
+                          marks[b].arrived.is_of(mine[b]);
+    if (!is_known && !mine[b].is_inference() &&
+        !(is_like && surely_same_values(mine[b], masters[b]))) {
+      counted.push_back(mine[b]);
+    }
+  }
+  const Moved moved = copy_unseen(masters, mine);
+  for (const at::Tensor& buffer : counted) {
+    buffer.unsafeGetTensorImpl()->bump_version();
+  }
+  for (std::size_t b = 0; b < mine.size(); ++b) {
+    marks[b].sent.note(masters[b]);
+    marks[b].arrived.note(mine[b]);
   }
   return moved;
 }

@@ -2,9 +2,20 @@
 //
 // Values on their way from the master to a replica's device: many tensors in
 // one transfer, and only when there is something new to send.
+//
+// Note [Buffers of earlier graphs]
+// The graph of an earlier pass may hold a replica's buffer, whose values the
+// next pass replaces by the module's. If forward wrote to either by an
+// operation that LibTorch counts (`scale.copy_(x.max())`), the graph's gradient
+// would be that of another output: what is sent is counted, too, and backward
+// says "modified by an inplace operation". BatchNorm's kernels count no update
+// of their statistics, and their gradients in training do not depend on them:
+// where nothing was counted, what is sent is not, and graphs stay usable, as on
+// one device. Nor is it where the CPU's memory shows that no bit changes.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/StorageImpl.h>
@@ -42,5 +53,23 @@ bool same_form(const at::Tensor& a, const at::Tensor& b);
 /// tensors of one dtype travel together, in transfers of about 10 MiB, as in
 /// PyTorch. Returns what went between different devices.
 Moved copy_coalesced(const TensorList& from, const TensorList& to);
+
+/// The same below autograd, which counts no change.
+Moved copy_unseen(const TensorList& from, const TensorList& to);
+
+/// What a replica's buffer was at the last transfer to it.
+struct BufferMark {
+  SourceMark sent = {};
+  SourceMark arrived = {};
+};
+
+/// Sends the master's buffers to a replica's, which get their form. Changes of
+/// which LibTorch knows are counted, so that backward refuses the graph of an
+/// earlier pass that holds other values: Note [Buffers of earlier graphs].
+/// `marks` belong to the replica, one for each buffer, or none yet.
+Moved copy_buffers(
+    const TensorList& masters,
+    TensorList& mine,
+    std::vector<BufferMark>& marks);
 
 } // namespace lockstep::parallel

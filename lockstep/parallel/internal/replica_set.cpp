@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/function.h>
@@ -34,14 +33,6 @@ bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
          leaf.storage_offset() == master.storage_offset() &&
          leaf.dtype() == master.dtype() && leaf.sizes() == master.sizes() &&
          leaf.strides() == master.strides();
-}
-
-// Below autograd, which counts no change: where the master's version is the one
-// that was sent, graphs of earlier passes stay usable, as on one device.
-// BatchNorm updates its statistics in this way, too.
-Moved copy_unseen(const TensorList& from, const TensorList& to) {
-  const at::AutoDispatchBelowADInplaceOrView below;
-  return copy_coalesced(from, to);
 }
 
 void follow_flags(ParameterRow& row, std::size_t replica) {
@@ -128,6 +119,7 @@ void ReplicaSet::link(std::vector<ModuleParts> parts) {
   });
   sent_.assign(parts.size(), std::vector<SourceMark>(rows_.size()));
   buffers_.assign(parts.size(), {});
+  buffer_marks_.assign(parts.size(), {});
   submodules_.assign(parts.size(), {});
   ends_.clear();
   marks_.assign(parts.size(), {});
@@ -198,7 +190,10 @@ void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
     try {
       traffic.add(Cargo::kParameters, r, follow_parameters(r));
       follow_modes(r);
-      traffic.add(Cargo::kBuffers, r, follow_buffers(r));
+      traffic.add(
+          Cargo::kBuffers,
+          r,
+          copy_buffers(buffers_.front(), buffers_[r], buffer_marks_[r]));
     } catch (...) {
       std::vector<std::exception_ptr> errors(devices_.size());
       errors[r] = std::current_exception();
@@ -234,6 +229,8 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
     }
   }
   marks.resize(marked);
+  // Where the master's version is the one that was sent, graphs of earlier
+  // passes stay usable, as on one device.
   Moved moved = copy_unseen(changed.from, changed.to);
   moved += copy_unseen(as_before.from, as_before.to);
   for (const Sending* sending : {&changed, &as_before}) {
@@ -317,17 +314,6 @@ void ReplicaSet::follow_modes(std::size_t replica) {
       masters->restore();
     }
   }
-}
-
-Moved ReplicaSet::follow_buffers(std::size_t replica) {
-  TensorList& mine = buffers_[replica];
-  const TensorList& masters = buffers_.front();
-  for (std::size_t b = 0; b < mine.size(); ++b) {
-    if (!same_form(mine[b], masters[b])) {
-      mine[b].set_data(at::empty_like(masters[b], mine[b].device()));
-    }
-  }
-  return copy_unseen(masters, mine);
 }
 
 void ReplicaSet::check_device(const std::string& name, const at::Tensor& tensor)

@@ -140,7 +140,6 @@ class ReplicaSet {
       Sending& changed,
       Sending& as_before);
   void follow_modes(std::size_t replica);
-  Moved follow_buffers(std::size_t replica);
   void check_device(const std::string& name, const at::Tensor& tensor) const;
 
   std::vector<c10::Device> devices_;
@@ -164,6 +163,7 @@ class ReplicaSet {
   bool has_renormed_ = false;
   // [replica][place in the master's parts]
   std::vector<TensorList> buffers_;
+  std::vector<std::vector<BufferMark>> buffer_marks_;
   std::vector<std::vector<std::shared_ptr<torch::nn::Module>>> submodules_;
 };
 

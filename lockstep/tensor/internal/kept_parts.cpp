@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/internal/kept_parts.h"
 
-#include <cstring>
 #include <utility>
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/equal.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/tensor/internal/given_tensors.h"
 #include "lockstep/tensor/internal/registrations.h"
+#include "lockstep/tensor/internal/same_values.h"
 
 namespace lockstep {
 namespace {
@@ -20,16 +19,6 @@ at::Tensor values_of(const at::Tensor& tensor) {
   const bool is_known = tensor.has_storage() && !tensor.is_meta() &&
                         at::has_internal_overlap(tensor) != at::MemOverlap::Yes;
   return is_known ? tensor.detach().clone() : at::Tensor();
-}
-
-bool same_values(const at::Tensor& a, const at::Tensor& b) {
-  const bool is_plain = a.is_cpu() && a.is_non_overlapping_and_dense() &&
-                        a.strides() == b.strides();
-  return is_plain ? a.nbytes() == 0 || std::memcmp(
-                                           a.const_data_ptr(),
-                                           b.const_data_ptr(),
-                                           a.nbytes()) == 0
-                  : at::equal(a, b);
 }
 
 } // namespace
