@@ -65,7 +65,9 @@ struct DistributedDataParallelOptions {
   /// then be used several times, or not at all.
   bool static_graph = false;
   /// Buffers (BatchNorm's statistics) are rank 0's at the start of every
-  /// forward pass.
+  /// forward pass. Backward of an earlier pass that wrote and used a buffer
+  /// throws LibTorch's "modified by an inplace operation" where rank 0's value
+  /// is another one.
   bool forward_sync_buffers = true;
   /// Parameters and buffers are rank 0's at the start. False if they are equal
   /// already.

@@ -12,6 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/ddp/hook_adapter.h"
 #include "lockstep/tensor/internal/module_children.h"
+#include "lockstep/tensor/internal/same_values.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
@@ -50,6 +51,23 @@ struct Look {
     }
   }
 };
+
+bool are_same(
+    const std::vector<at::Tensor>& a,
+    const std::vector<at::Tensor>& b) {
+  return std::ranges::equal(a, b, [](const at::Tensor& x, const auto& y) {
+    return x.is_same(y);
+  });
+}
+
+std::vector<std::uint32_t> versions_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::uint32_t> versions;
+  versions.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    versions.push_back(tensor.is_inference() ? 0 : tensor._version());
+  }
+  return versions;
+}
 
 } // namespace
 
@@ -106,17 +124,23 @@ void DistributedDataParallelBase::State::reduce_by(
   use_hook();
 }
 
-// The graph of an earlier forward pass may hold a buffer: its version must not
-// change, as if nothing had been written.
-void DistributedDataParallelBase::State::sync_buffers(int src) const {
+// The graph of an earlier forward pass may hold a buffer. Where nothing that
+// LibTorch counts changed it since, as in BatchNorm's training, its version
+// must not change, as if nothing had been written: Python's never does. But if
+// this rank's forward wrote it (`scale.copy_(x.max())`), and rank `src` has
+// another value, the gradient of that graph would be that of another output:
+// the new version lets backward say so.
+void DistributedDataParallelBase::State::sync_buffers(int src) {
   const at::NoGradGuard no_grad;
   if (synced.empty()) { // their modules were taken out
     return;
   }
-  std::vector<std::uint32_t> versions;
-  versions.reserve(synced.size());
-  for (const at::Tensor& buffer : synced) {
-    versions.push_back(buffer.is_inference() ? 0 : buffer._version());
+  const auto versions = versions_of(synced);
+  std::vector<at::Tensor> written(synced.size());
+  for (std::size_t i = 0; i < synced.size(); ++i) {
+    if (synced_versions.empty() || synced_versions[i] != versions[i]) {
+      written[i] = synced[i].detach().clone();
+    }
   }
   collective("sync_buffers", [&] {
     c10d::broadcast_coalesced(
@@ -131,6 +155,13 @@ void DistributedDataParallelBase::State::sync_buffers(int src) const {
       counter.set_version(versions[i]);
     }
   }
+  for (std::size_t i = 0; i < synced.size(); ++i) {
+    if (written[i].defined() && !synced[i].is_inference() &&
+        !surely_same_values(written[i], synced[i])) {
+      synced[i].unsafeGetTensorImpl()->bump_version();
+    }
+  }
+  synced_versions = versions_of(synced);
 }
 
 void DistributedDataParallelBase::State::refuse_hook(std::string message) {
@@ -182,13 +213,13 @@ bool DistributedDataParallelBase::State::look_at_module() {
   Look look{.known = known};
   look.visit(*module);
   const bool has_same_buffers =
-      options.ignored.empty() &&
-      std::ranges::equal(
-          look.buffers,
-          registered,
-          [](const at::Tensor& a, const auto& b) { return a.is_same(b); });
+      options.ignored.empty() && are_same(look.buffers, registered);
   if (!has_same_buffers) {
-    synced = tensors_of(dist::internal::buffers_of(*module, options));
+    auto found = tensors_of(dist::internal::buffers_of(*module, options));
+    if (!are_same(found, synced)) {
+      synced = std::move(found);
+      synced_versions.clear();
+    }
     registered = std::move(look.buffers);
   }
   return !look.unknown.defined();

@@ -3,6 +3,7 @@
 // What DistributedDataParallel holds, and how it is set up.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -44,6 +45,8 @@ struct DistributedDataParallelBase::State {
   /// All that the module registers, and those of them that are synced.
   std::vector<at::Tensor> registered = {};
   std::vector<at::Tensor> synced = {};
+  /// Their versions when they were synced last; empty before.
+  std::vector<std::uint32_t> synced_versions = {};
   /// Of the current or the last `join`.
   JoinOptions join = {.enable = false};
   /// The communication hook; empty without one.
@@ -69,7 +72,7 @@ struct DistributedDataParallelBase::State {
       const dist::internal::DdpParts& parts,
       dist::internal::Buckets buckets);
   /// Takes over the buffers of rank `src`.
-  void sync_buffers(int src) const;
+  void sync_buffers(int src);
   /// The highest of the ranks that are candidates; under `join` any may have
   /// run out of inputs.
   [[nodiscard]] int common_rank(bool is_candidate) const;
