@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/internal/replaced_operators.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/neg.h>
 #include <gmock/gmock.h>
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
@@ -19,6 +22,32 @@ constexpr std::array kCpu{c10::DispatchKey::CPU};
 TEST(OperatorSets, AreThoseOfThisLibTorch) {
   for (const OperatorSet* set : operator_sets()) {
     EXPECT_EQ(signature_differences(*set), "") << set->purpose;
+  }
+}
+
+// Inference mode leaves out autograd's keys; else they come first.
+TEST(OperatorSets, ReplaceWhatLibTorchComposesInInferenceModeToo) {
+  for (const OperatorSet* set : operator_sets()) {
+    for (const std::string_view signature : set->signatures) {
+      const auto schema = torch::jit::parseSchema(std::string(signature));
+      const auto found =
+          c10::Dispatcher::singleton().findSchema(schema.operator_name());
+      if (!found || !found->hasKernelForDispatchKey(
+                        c10::DispatchKey::CompositeImplicitAutograd)) {
+        continue;
+      }
+      for (const auto& [device, autograd] :
+           {std::pair(c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU),
+            std::pair(c10::DispatchKey::CUDA, c10::DispatchKey::AutogradCUDA),
+            std::pair(
+                c10::DispatchKey::PrivateUse1,
+                c10::DispatchKey::AutogradPrivateUse1)}) {
+        EXPECT_EQ(
+            std::ranges::count(set->keys, device),
+            std::ranges::count(set->keys, autograd))
+            << signature << " for " << c10::toString(device);
+      }
+    }
   }
 }
 

@@ -15,6 +15,9 @@ namespace {
 
 using c10::DispatchKey;
 
+// Inference mode leaves out autograd's keys: who replaces an operation that
+// LibTorch itself composes of others needs the device's key beside autograd's.
+// Where LibTorch has a kernel of the device the device's key is enough.
 constexpr std::array kCpu{DispatchKey::CPU};
 
 constexpr std::array<std::string_view, 23> kRandomSignatures{
@@ -76,7 +79,7 @@ constexpr std::array<std::string_view, 1> kBatchNormSignatures{
     "float momentum, float eps, bool cudnn_enabled) -> "
     "(Tensor, Tensor, Tensor, Tensor, int)"};
 constexpr std::array kBatchNormKeys{
-    DispatchKey::CPU, // of inference mode
+    DispatchKey::CPU,
     DispatchKey::AutogradCPU,
     DispatchKey::CUDA,
     DispatchKey::AutogradCUDA};
@@ -86,8 +89,11 @@ constexpr std::array<std::string_view, 1> kSyncBatchNormSignatures{
     "Tensor? running_mean, Tensor? running_var, bool training, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor"};
 constexpr std::array kSyncBatchNormKeys{
+    DispatchKey::CPU,
     DispatchKey::AutogradCPU,
+    DispatchKey::CUDA,
     DispatchKey::AutogradCUDA,
+    DispatchKey::PrivateUse1,
     DispatchKey::AutogradPrivateUse1};
 
 // Before all of autograd and autocast. LibTorch itself registers nothing here:
