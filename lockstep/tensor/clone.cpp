@@ -12,6 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/internal/given_tensors.h"
 #include "lockstep/tensor/internal/held_parts.h"
+#include "lockstep/tensor/internal/layer_options.h"
 #include "lockstep/tensor/internal/made_tensors.h"
 #include "lockstep/tensor/internal/module_children.h"
 #include "lockstep/tensor/make_module.h"
@@ -74,17 +75,39 @@ bool same_entries(const Dict& a, const Dict& b) {
   });
 }
 
-// With the options of LibTorch's layers.
+// With most options of LibTorch's layers.
 std::string text_of(const Module& module) {
   std::ostringstream text;
   text << module;
   return text.str();
 }
 
+// Of modules whose texts are equal.
+bool may_call_same_functions(const Module& made, const Module& master) {
+  const auto copies = children_of(made);
+  const auto children = children_of(master);
+  bool may = may_call_same(made, master) && copies.size() == children.size();
+  for (std::size_t i = 0; may && i < children.size(); ++i) {
+    may = may_call_same_functions(*copies[i].second, *children[i].second);
+  }
+  return may;
+}
+
 bool is_built_like(const Module& made, const Module& master) {
   return text_of(made) == text_of(master) &&
          same_entries(made.named_parameters(), master.named_parameters()) &&
-         same_entries(made.named_buffers(), master.named_buffers());
+         same_entries(made.named_buffers(), master.named_buffers()) &&
+         may_call_same_functions(made, master);
+}
+
+// Those that texts do not show.
+void copy_all_options(const Module& from, Module& to) {
+  copy_options(from, to);
+  const auto children = children_of(from);
+  const auto copies = children_of(to);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    copy_all_options(*children[i].second, *copies[i].second);
+  }
 }
 
 // A clone() may copy its children by `clone_module`; the outermost copy tells.
@@ -268,6 +291,7 @@ std::optional<ModuleCopy> copy_constructed_by(
   if (!is_built_like(*made.module, module)) {
     return std::nullopt;
   }
+  copy_all_options(module, *made.module);
   made.unlike = unlike_members(tensors, *made.module, make);
   return made;
 }

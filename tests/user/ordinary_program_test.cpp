@@ -202,6 +202,60 @@ TEST(OrdinaryNetwork, WhoseOptionsWereChangedNeedsAFactory) {
   EXPECT_THAT(error.hint, HasSubstr(".factory"));
 }
 
+// Their texts show nothing of it.
+struct Smoothed : nn::Module {
+  Smoothed() : fc(4, 4) {
+    register_module("fc", fc);
+    register_module("loss", loss);
+  }
+  Tensor forward(const Tensor& x, const Tensor& target) {
+    return loss->forward(fc->forward(x), target);
+  }
+  nn::Linear fc;
+  nn::CrossEntropyLoss loss;
+};
+
+TEST(OrdinaryNetwork, WhoseLossWasChangedComputesItEverywhere) {
+  Smoothed net;
+  net.loss->options.label_smoothing(0.3).reduction(torch::kNone);
+  const auto x = torch::randn({6, 4});
+  const auto target = torch::arange(6).remainder(4);
+  DataParallel model(net, {.devices = "cpu*2"});
+  EXPECT_TRUE(torch::allclose(
+      model->forward(x, target),
+      net.forward(x, target),
+      1e-5,
+      1e-6));
+}
+
+struct Activated : nn::Module {
+  Activated() : fc(4, 4), act(Activated::twice) {
+    register_module("fc", fc);
+    register_module("act", act);
+  }
+  static Tensor twice(Tensor x) {
+    return x * 2;
+  }
+  static Tensor thrice(Tensor x) {
+    return x * 3;
+  }
+  Tensor forward(const Tensor& x) {
+    return act->forward(fc->forward(x));
+  }
+  nn::Linear fc;
+  nn::Functional act;
+};
+
+TEST(OrdinaryNetwork, WhoseFunctionWasReplacedNeedsAFactory) {
+  Activated net;
+  EXPECT_NO_THROW(DataParallel(net, {.devices = "cpu*2"}));
+  net.act = net.replace_module("act", nn::Functional(Activated::thrice));
+  const Error error =
+      error_of([&] { DataParallel model(net, {.devices = "cpu*2"}); });
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error.hint, HasSubstr(".factory"));
+}
+
 TEST(OrdinaryNetwork, AFactoryThatReturnsSomethingElseIsNamed) {
   Wide net(3);
   const auto message_of = [&](const ModuleFactory& factory) {

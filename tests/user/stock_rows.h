@@ -51,6 +51,8 @@ struct StockRow {
   std::function<Tensors(torch::nn::Module&, const Tensors&)> call;
   Tensors inputs = {};
   StockTraits traits = {};
+  /// The class has a member `options`.
+  bool has_options = false;
 };
 using StockRows = std::vector<StockRow>;
 
@@ -74,17 +76,23 @@ inline Tensors flat(const torch::nn::ASMoutput& t) {
 template <class Holder, std::size_t N = 1, class Make>
 void add(StockRows& rows, Make make, Tensors inputs, StockTraits traits = {}) {
   rows.push_back(
-      {.make = [make] { return Holder(make()).ptr(); },
+      {.make = [make] {
+    return Holder(make()).ptr(); },
        .call =
            [](torch::nn::Module& module, const Tensors& in) {
-             auto& typed =
-                 dynamic_cast<typename Holder::ContainedType&>(module);
-             return [&]<std::size_t... I>(std::index_sequence<I...>) {
-               return flat(typed.forward(in.at(I)...));
-             }(std::make_index_sequence<N>());
+    auto& typed = dynamic_cast<typename Holder::ContainedType&>(module);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return flat(typed.forward(in.at(I)...));
+    }(std::make_index_sequence<N>());
            },
        .inputs = std::move(inputs),
-       .traits = std::move(traits)});
+       .traits = std::move(traits),
+       .has_options =
+           requires(typename Holder::ContainedType& module) {
+             module.options;
+}
+} // namespace lockstep::test
+);
 }
 
 /// [sizes] of a normal distribution.

@@ -12,6 +12,7 @@
 #include <torch/nn/modules/pooling.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/internal/functional_target.h"
 #include "lockstep/tensor/internal/module_children.h"
 #include "lockstep/tensor/internal/registrations.h"
 #include "lockstep/tensor/modules.h"
@@ -60,16 +61,6 @@ void exchange_members(Module& module, const Exchange& exchange) {
   with<nn::FractionalMaxPool2dImpl>(module, samples);
   with<nn::FractionalMaxPool3dImpl>(module, samples);
 }
-
-// The function that a Functional calls, which it does not show.
-template <auto kMember>
-struct FunctionOf {
-  friend auto& function_of(nn::FunctionalImpl& module) {
-    return module.*kMember;
-  }
-};
-template struct FunctionOf<&nn::FunctionalImpl::function_>;
-auto& function_of(nn::FunctionalImpl& module);
 
 // Code of the user's in a tree: other classes than LibTorch's and ours, and
 // functions that are objects.
