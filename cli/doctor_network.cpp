@@ -31,6 +31,7 @@ constexpr std::array kVariables{
     "MASTER_PORT",
     "SLURM_PROCID",
     "SLURM_NTASKS",
+    "SLURM_STEP_ID",
     "OMPI_COMM_WORLD_RANK",
     "CUDA_VISIBLE_DEVICES",
     "LOCKSTEP_VISIBLE_DEVICES",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
@@ -24,6 +25,8 @@ struct Launcher {
   const char* local_size = nullptr;
   // Off: only a rank tells that the launcher has started this process.
   bool any_tells = false;
+  // Which step of a job this process is in; null where there are none.
+  const char* step = nullptr;
 };
 
 constexpr std::array kLaunchers{
@@ -33,16 +36,18 @@ constexpr std::array kLaunchers{
         .local_rank = "LOCAL_RANK",
         .local_size = "LOCAL_WORLD_SIZE",
         .any_tells = true},
-    Launcher{
-        .rank = "SLURM_PROCID",
-        .size = "SLURM_NTASKS",
-        .local_rank = "SLURM_LOCALID"},
+    // Before Slurm: mpirun starts its daemons by srun.
     Launcher{
         .rank = "OMPI_COMM_WORLD_RANK",
         .size = "OMPI_COMM_WORLD_SIZE",
         .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
         .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE",
         .any_tells = true},
+    Launcher{
+        .rank = "SLURM_PROCID",
+        .size = "SLURM_NTASKS",
+        .local_rank = "SLURM_LOCALID",
+        .step = "SLURM_STEP_ID"},
 };
 
 const char* variable(const char* name) {
@@ -50,7 +55,20 @@ const char* variable(const char* name) {
   return name == nullptr ? nullptr : std::getenv(name);
 }
 
+// Slurm's slurm.h keeps the numbers from SLURM_MAX_NORMAL_STEP_ID on for steps
+// that srun did not start, such as the batch script (4294967291) and salloc's
+// shell (4294967290). They have SLURM_PROCID=0, and the job's SLURM_NTASKS; as
+// an int their number is negative, and setup_env() in Slurm's env.c leaves it
+// out.
+bool is_srun_step(const char* step) {
+  constexpr std::int64_t kMaxNormalStep = 0xfffffff0;
+  return step != nullptr && parse_number<std::int64_t>(step, 0, kMaxNormalStep);
+}
+
 bool has_started_us(const Launcher& launcher) {
+  if (launcher.step != nullptr && !is_srun_step(variable(launcher.step))) {
+    return false;
+  }
   return variable(launcher.rank) != nullptr ||
          (launcher.any_tells && (variable(launcher.size) != nullptr ||
                                  variable(launcher.local_rank) != nullptr ||

@@ -25,13 +25,14 @@ struct RankInfo {
 };
 
 /// Reads what the launcher has set, the first that is there: torchrun (RANK,
-/// WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), Slurm (SLURM_PROCID,
-/// SLURM_NTASKS, SLURM_LOCALID), Open MPI (OMPI_COMM_WORLD_RANK, _SIZE,
-/// _LOCAL_RANK, _LOCAL_SIZE). One process where there is no launcher. A Slurm
-/// shell without `srun` has no SLURM_PROCID and counts as none. Threads: none
-/// may change the environment meanwhile. Errors: kInvalidArgument, naming the
-/// variable, for one that is missing beside others, is no number, or is outside
-/// of its range.
+/// WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_RANK,
+/// _SIZE, _LOCAL_RANK, _LOCAL_SIZE), Slurm's `srun` (SLURM_PROCID,
+/// SLURM_NTASKS, SLURM_LOCALID). One process where there is no launcher. A
+/// script of `sbatch` and a shell of `salloc` count as none: Slurm sets
+/// SLURM_PROCID there, too, but SLURM_STEP_ID only in steps of `srun`.
+/// Threads: none may change the environment meanwhile. Errors:
+/// kInvalidArgument, naming the variable, for one that is missing beside
+/// others, is no number, or is outside of its range.
 Result<RankInfo> rank_info_from_environment();
 
 /// The place of this process in its job: in the default process group while

@@ -25,6 +25,7 @@ constexpr std::array kVariables{
     "SLURM_PROCID",
     "SLURM_NTASKS",
     "SLURM_LOCALID",
+    "SLURM_STEP_ID",
     "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_SIZE",
     "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -80,7 +81,8 @@ TEST_F(RankInfoTest, ReadsEachLauncherAndTorchrunFirst) {
   const Variables slurm{
       {"SLURM_PROCID", "6"},
       {"SLURM_NTASKS", "7"},
-      {"SLURM_LOCALID", "2"}};
+      {"SLURM_LOCALID", "2"},
+      {"SLURM_STEP_ID", "0"}};
   const Variables mpi{
       {"OMPI_COMM_WORLD_RANK", "1"},
       {"OMPI_COMM_WORLD_SIZE", "3"},
@@ -99,6 +101,48 @@ TEST_F(RankInfoTest, ReadsEachLauncherAndTorchrunFirst) {
   EXPECT_EQ(with({{"SLURM_NTASKS", "4"}}).value(), RankInfo());
 }
 
+// Slurm gives the processes of all steps a number, of those too that nobody
+// started as ranks.
+TEST_F(RankInfoTest, TakesSlurmsNumbersInStepsOfSrunOnly) {
+  struct Row {
+    const char* what = "";
+    Variables variables = {};
+    RankInfo expected = {};
+  };
+  const Variables batch{
+      {"SLURM_PROCID", "0"},
+      {"SLURM_NTASKS", "4"},
+      {"SLURM_LOCALID", "0"}};
+  const auto with_step = [&batch](const char* step) {
+    Variables variables = batch;
+    variables["SLURM_STEP_ID"] = step;
+    return variables;
+  };
+  Variables mpirun = batch;
+  mpirun["OMPI_COMM_WORLD_RANK"] = "3";
+  mpirun["OMPI_COMM_WORLD_SIZE"] = "4";
+  mpirun["OMPI_COMM_WORLD_LOCAL_RANK"] = "3";
+  mpirun["OMPI_COMM_WORLD_LOCAL_SIZE"] = "4";
+  Variables of_a_daemon = mpirun; // on the second host
+  of_a_daemon["SLURM_PROCID"] = "1";
+  of_a_daemon["SLURM_STEP_ID"] = "0";
+  const std::vector<Row> rows{
+      {"sbatch without --ntasks",
+       {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}}},
+      {"sbatch --ntasks=4", batch},
+      {"the batch step's number", with_step("4294967291")},
+      {"an interactive step's number", with_step("4294967290")},
+      {"as a signed number", with_step("-5")},
+      {"no number", with_step("batch")},
+      {"srun", with_step("0"), {0, 4, 0, 0}},
+      {"a later srun", with_step("17"), {0, 4, 0, 0}},
+      {"mpirun inside sbatch", mpirun, {3, 4, 3, 4}},
+      {"mpirun by daemons of srun", of_a_daemon, {3, 4, 3, 4}}};
+  for (const Row& row : rows) {
+    EXPECT_EQ(with(row.variables).value(), row.expected) << row.what;
+  }
+}
+
 TEST_F(RankInfoTest, NamesTheVariableThatIsMissing) {
   const Variables good{
       {"RANK", "1"},
@@ -114,7 +158,9 @@ TEST_F(RankInfoTest, NamesTheVariableThatIsMissing) {
         "environment variable " + name +
             " is missing beside others of its launcher");
   }
-  EXPECT_THAT(refusal({{"SLURM_PROCID", "0"}}), HasSubstr("SLURM_NTASKS"));
+  EXPECT_THAT(
+      refusal({{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}}),
+      HasSubstr("SLURM_NTASKS"));
 }
 
 // Kubernetes sets no more, and people who start ranks by hand do not.
