@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -39,8 +40,34 @@ struct Installed {
   std::terminate_handler terminate = nullptr;
 };
 Installed* installed = nullptr; // NOLINT(*-non-const-global-variables)
-// The first error counts.
-std::atomic_flag is_written; // NOLINT(*-non-const-global-variables)
+// The first error counts, and others wait until it is told: they would end the
+// process meanwhile. 0: there is none yet.
+std::atomic<::pid_t> writer = 0; // NOLINT(*-non-const-global-variables)
+std::atomic<bool> is_told = false; // NOLINT(*-non-const-global-variables)
+
+// To be called from handlers, too.
+struct Telling {
+  Telling() {
+    ::pid_t before = 0;
+    is_first = writer.compare_exchange_strong(before, ::gettid());
+    // Not the writer itself, if it fails meanwhile; and for 10 s at most: it
+    // may wait for a lock that this thread holds.
+    constexpr int kPolls = 1000;
+    for (int i = 0; !is_first && before != ::gettid() && !is_told && i < kPolls;
+         ++i) {
+      ::poll(nullptr, 0, 10);
+    }
+  }
+  ~Telling() {
+    if (is_first) {
+      is_told = true;
+    }
+  }
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
+
+  bool is_first = false;
+};
 
 const char* error_file_path() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the header says when to call
@@ -141,7 +168,11 @@ void write_once(
     const std::string& stack,
     bool follows) {
   const char* const path = error_file_path();
-  if (path != nullptr && !is_written.test_and_set()) {
+  if (path == nullptr) {
+    return;
+  }
+  const Telling telling;
+  if (telling.is_first) {
     write_text(path, file_text(what, stack, follows));
   }
 }
@@ -257,11 +288,15 @@ void write_from_signal(int number) {
   }
 }
 
-// The default action is back already (SA_RESETHAND).
+// The handler stays: other threads that fail at the same time wait in it. A
+// fault of its own ends the process.
 void on_signal(int number) {
-  if (!is_written.test_and_set()) {
+  if (const Telling telling; telling.is_first) {
     write_from_signal(number);
   }
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL; // NOLINT(*-union-access): its interface
+  ::sigaction(number, &action, nullptr);
   ::raise(number);
 }
 
@@ -284,7 +319,7 @@ void take_signal(int number) {
   if (before.sa_handler == SIG_DFL) { // NOLINT(*-union-access): its interface
     struct sigaction action {};
     action.sa_handler = on_signal; // NOLINT(*-union-access)
-    action.sa_flags = static_cast<int>(SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
+    action.sa_flags = static_cast<int>(SA_ONSTACK | SA_NODEFER);
     ::sigaction(number, &action, nullptr);
   }
 }

@@ -2,6 +2,9 @@
 #include "lockstep/launch/error_file.h"
 
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -76,6 +79,39 @@ INSTANTIATE_TEST_SUITE_P(
       std::erase(name, '-');
       return name;
     });
+
+// Each of them would end the process before another one has written.
+TEST(ErrorFile, IsWholeWhenManyThreadsFailAtOnce) {
+  const std::vector<std::pair<std::string, std::string>> ways{
+      {"segv-threads", "killed by SIGSEGV"},
+      {"abort-threads", "killed by SIGABRT"},
+      {"throw-threads", "no \"data\"\nin the folder"}};
+  for (const auto& [way, what] : ways) {
+    for (int run = 0; run < 10; ++run) {
+      const test::ScratchDir dir;
+      const std::string path = dir / "error.json";
+      const auto outcome = test::run_shell(format(
+          "ulimit -c 0; TORCHELASTIC_ERROR_FILE={} {} {}",
+          path,
+          LOCKSTEP_FAILING_RANK,
+          way));
+      EXPECT_EQ(outcome.status, way == "segv-threads" ? 139 : 134);
+      const auto root =
+          json::parse(test::file_text(path), nullptr, /*throws=*/false);
+      ASSERT_TRUE(root.is_object()) << way << " " << run;
+      EXPECT_EQ(root["message"]["message"], what);
+    }
+  }
+}
+
+TEST(ErrorFile, FaultsInTheHandlerItselfEndTheProcess) {
+  const test::ScratchDir dir;
+  const auto outcome = test::run_shell(format(
+      "ulimit -c 0; TORCHELASTIC_ERROR_FILE={} timeout 60 {} segv-in-handler",
+      dir / "error.json",
+      LOCKSTEP_FAILING_RANK));
+  EXPECT_EQ(outcome.status, 139);
+}
 
 TEST(ErrorFile, IsNotMadeWithoutAFailureOrAVariable) {
   const test::ScratchDir dir;

@@ -2,9 +2,14 @@
 //
 // A rank that ends as its argument says, with the error file installed.
 #include <array>
+#include <atomic>
+#include <barrier>
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/error_file.h"
@@ -45,6 +50,21 @@ int overflow(int depth) {
   return deeper + mine;
 }
 
+// As many replicas that run the same forward.
+void fail_together(void (*fail)()) {
+  constexpr int kThreads = 8;
+  std::barrier start(kThreads);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      start.arrive_and_wait();
+      fail();
+    });
+  }
+}
+
+std::atomic<bool> handler_fails = false;
+
 struct Way {
   std::string_view name = {};
   void (*fail)() = nullptr;
@@ -59,9 +79,25 @@ const std::array kWays{
     Way{"abort", [] { std::abort(); }},
     Way{"overflow", [] { static_cast<void>(overflow(0)); }},
     Way{"terminate", [] { std::terminate(); }},
+    Way{"segv-threads", [] { fail_together(touch_nothing); }},
+    Way{"abort-threads", [] { fail_together([] { std::abort(); }); }},
+    Way{"throw-threads", [] { fail_together(throw_error); }},
+    Way{"segv-in-handler",
+        [] {
+          handler_fails = true;
+          touch_nothing();
+        }},
 };
 
 } // namespace
+
+// glibc's name of a signal, which the handler asks for: the linker takes this.
+extern "C" const char* sigabbrev_np(int number) noexcept {
+  if (handler_fails) {
+    touch_nothing();
+  }
+  return number == SIGSEGV ? "SEGV" : "ABRT";
+}
 
 int main(int argc, char** argv) {
   lockstep::launch::install_error_file();
