@@ -158,8 +158,10 @@ class Strategy {
   /// Forward and loss.
   /// Errors: throws kInvalidArgument (E_LOSS) for a loss that is no scalar.
   Outcome outcome(const Batch& batch, Pass pass);
+  /// `weight`: the loss's factor in the backward pass.
   StepResult run(
       const Batch& batch,
+      double weight,
       const std::function<at::Tensor(const Batch&)>& work);
 
   std::shared_ptr<torch::nn::Module> net_;

@@ -136,6 +136,28 @@ TEST_P(StepGraphsTest, GradientsThatAddUp) {
       steps(true, given, every_third));
 }
 
+// The factor of the loss is a number in the recording.
+TEST_P(StepGraphsTest, WeightsThatChange) {
+  const std::vector<double> weights{1, 1, 1, 0.5, 0.5, 0.5, 2, 1, 0.5, 0.25};
+  const auto gradients = [&](bool cuda_graphs) {
+    const auto trained = net();
+    const auto how = strategy(trained, cuda_graphs);
+    seed(device_);
+    std::vector<at::Tensor> found;
+    for (const double weight : weights) {
+      trained->zero_grad();
+      how->step(batches({8}).front(), {.weight = weight});
+      found.push_back(trained->last->weight.grad().cpu().clone());
+    }
+    return found;
+  };
+  const auto expected = gradients(false);
+  const auto found = gradients(true);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_TRUE(at::equal(found[i], expected[i])) << "step " << i;
+  }
+}
+
 TEST_P(StepGraphsTest, GradientsOfZeros) {
   const auto given = batches({8, 8, 8, 8});
   const auto zeros = [](DropoutNet& net, std::size_t) {

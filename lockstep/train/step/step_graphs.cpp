@@ -45,8 +45,9 @@ StepGraphs::StepGraphs(c10::Device device) : device_(device) {
 
 StepGraphs::Conditions StepGraphs::Conditions::of(
     const torch::nn::Module& net,
-    const Batch& batch) {
-  Conditions conditions{.trains = net.is_training()};
+    const Batch& batch,
+    double weight) {
+  Conditions conditions{.trains = net.is_training(), .weight = weight};
   add_sizes(batch.images, conditions.sizes);
   add_sizes(batch.targets, conditions.sizes);
   conditions.add(net);
@@ -159,9 +160,12 @@ at::Tensor StepGraphs::run_first(const Batch& batch, const Work& work) {
   return result;
 }
 
-at::Tensor
-StepGraphs::run(torch::nn::Module& net, const Batch& batch, const Work& work) {
-  Conditions conditions = Conditions::of(net, batch);
+at::Tensor StepGraphs::run(
+    torch::nn::Module& net,
+    const Batch& batch,
+    double weight,
+    const Work& work) {
+  Conditions conditions = Conditions::of(net, batch, weight);
   if (conditions.trains && conditions.has_gradients) {
     return work(batch);
   }

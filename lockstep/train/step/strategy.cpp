@@ -174,6 +174,7 @@ Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
 
 StepResult Strategy::run(
     const Batch& batch,
+    double weight,
     const std::function<at::Tensor(const Batch&)>& work) {
   if (graphs_ && !batch.structure.is_empty()) {
     raise(
@@ -184,7 +185,7 @@ StepResult Strategy::run(
          .detail = "E_GRAPH"});
   }
   return {
-      graphs_ ? graphs_->run(*net_, batch, work) : work(batch),
+      graphs_ ? graphs_->run(*net_, batch, weight, work) : work(batch),
       batch.size()};
 }
 
@@ -195,7 +196,7 @@ StepResult Strategy::step(const Batch& batch, const StepOptions& how) {
   }
   const auto held = how.exchanges ? nullptr : without_exchange();
   const Pass pass = how.weights_are_counted ? Pass::kCountedStep : Pass::kStep;
-  return run(batch, [this, pass, weight = how.weight](const Batch& given) {
+  const auto work = [this, pass, weight = how.weight](const Batch& given) {
     using Clock = std::chrono::steady_clock;
     const auto begun = Clock::now();
     const Outcome found = [&] {
@@ -213,17 +214,19 @@ StepResult Strategy::step(const Batch& batch, const StepOptions& how) {
         found.outputs,
         found.targets,
         task().train_metrics());
-  });
+  };
+  return run(batch, how.weight, work);
 }
 
 StepResult Strategy::test(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const auto threads = share_threads();
   const EvaluationMode testing(*net_);
-  return run(batch, [this](const Batch& given) {
+  const auto work = [this](const Batch& given) {
     const Outcome found = outcome(given, Pass::kTest);
     return measure(found.loss, found.outputs, found.targets, test_metrics());
-  });
+  };
+  return run(batch, /*weight=*/1.0, work);
 }
 
 at::Tensor Strategy::predict(const at::Tensor& images) {
