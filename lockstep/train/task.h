@@ -51,12 +51,17 @@ std::vector<MetricInfo> infos_of(MetricSpan metrics);
 /// those that it has already are not added again.
 void add_table(std::vector<MetricTable>& tables, MetricTable more);
 
+/// How much of a batch's targets a loss counts.
+using TargetCount = std::function<double(const at::Tensor& targets)>;
+
 /// One batch in numbers.
 struct BatchScore {
   float loss = 0.0F;
   /// Of all metrics, one after the other.
   std::vector<double> sums = {};
   std::int64_t samples = 0;
+  /// How much the loss counts in an average; none: its samples.
+  std::optional<double> weight = {};
 };
 
 /// Shape: [1 + sums] float64 on the device of `outputs`: the loss, which is [],
@@ -72,9 +77,13 @@ at::Tensor measure(
 /// before it queues the next batch. Threads: made and read by one thread.
 class StepResult {
  public:
-  /// `numbers` as `measure` gives them, for so many samples. They may be
-  /// overwritten by later work of the calling thread's current stream.
-  StepResult(const at::Tensor& numbers, std::int64_t samples);
+  /// `numbers` as `measure` gives them, for so many samples; `weight` as
+  /// `BatchScore` has it. They may be overwritten by later work of the calling
+  /// thread's current stream.
+  StepResult(
+      const at::Tensor& numbers,
+      std::int64_t samples,
+      std::optional<double> weight = {});
 
   /// Waits for the device.
   [[nodiscard]] BatchScore read() const;
@@ -82,21 +91,30 @@ class StepResult {
  private:
   at::Tensor numbers_ = {};
   std::int64_t samples_ = 0;
+  std::optional<double> weight_ = {};
   /// None on the CPU.
   std::optional<c10::Event> arrived_ = {};
 };
+
+/// `BatchScore::weight` of a batch, of `Task::counted`.
+std::optional<double> weight_of(
+    const TargetCount& counted,
+    const at::Tensor& targets);
 
 /// Sums over batches; a plain value, so that a checkpoint can hold it.
 struct Scoring {
   Scoring() = default;
   explicit Scoring(MetricSpan metrics);
 
-  /// Losses times samples.
+  /// Losses times their weights.
   double loss = 0.0;
+  /// Of the losses: samples, or what `Task::counted` says.
+  double weight = 0.0;
   /// Of all metrics, one after the other.
   std::vector<double> sums = {};
   std::int64_t samples = 0;
 
+  /// A loss of no weight is not looked at: it may be no number.
   /// Errors: throws kInternal for sums of other metrics.
   void add(const BatchScore& batch);
   void add(const Scoring& other);
@@ -232,9 +250,12 @@ struct Task {
   /// Of a test; none: `loss`.
   LossFunction test_loss = {};
   /// What `loss` divides the sum over a batch by, where that is not its
-  /// samples: ranks weigh their gradients by it, so that several do what one
-  /// does. None: all ranks count alike.
-  std::function<double(const at::Tensor& targets)> divisor = {};
+  /// samples: ranks and parts of a batch weigh their gradients by it, so that
+  /// several do what one does. None: all samples count alike.
+  TargetCount divisor = {};
+  /// How many samples' worth of targets count in the averages of losses that
+  /// are told, of the training and of a test. None: all.
+  TargetCount counted = {};
   /// All are measured in a test, the first one in training, too.
   Metrics metrics = {};
   /// Counted in a test beside `metrics`, for what they tell of classes one by

@@ -122,7 +122,7 @@ TEST_F(ClassWeightsTest, TheTestHasNoWeights) {
                   .equal(cross_entropy()(outputs, targets)));
   EXPECT_EQ(task.divisor(torch::tensor({1, 0, 1, -100})), 11.0);
   EXPECT_EQ(task.divisor(torch::rand({4, 3})), 4.0) << "shares of classes";
-  EXPECT_FALSE(classification().divisor);
+  EXPECT_EQ(classification().divisor(torch::tensor({1, 0, 1, -100})), 3.0);
 }
 
 TEST_F(ClassWeightsTest, SamplesAreDrawnUntilClassesComeAsOften) {

@@ -193,7 +193,8 @@ Evaluation evaluate_all(
       scoring.add(
           StepResult(
               measure(loss(outputs, targets), outputs, targets, metrics),
-              batch.size())
+              batch.size(),
+              weight_of(task.counted, batch.targets))
               .read());
       worst.add(
           *parts[part],

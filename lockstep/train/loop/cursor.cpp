@@ -39,6 +39,8 @@ double to_real(std::string_view key, const ckpt::Value& value) {
 }
 
 constexpr std::string_view kMetricSums = "metric_sums";
+// Left out where it is the number of samples.
+constexpr std::string_view kLossWeight = "loss_weight";
 
 const ckpt::Value& needed(const ckpt::Value& saved, std::string_view key) {
   const ckpt::Value* const value = saved.find(key);
@@ -82,6 +84,9 @@ ckpt::Value save_fields(Cursor cursor) {
     sums.items.emplace_back(sum);
   }
   dict.items.emplace_back(kMetricSums, ckpt::Value(std::move(sums)));
+  if (cursor.sums.weight != static_cast<double>(cursor.sums.samples)) {
+    dict.items.emplace_back(kLossWeight, cursor.sums.weight);
+  }
   return dict;
 }
 
@@ -126,6 +131,9 @@ void load_fields(const ckpt::Value& saved, Cursor& cursor) {
       *field.real = to_real(field.key, value);
     }
   }
+  const ckpt::Value* const weight = saved.find(kLossWeight);
+  read.sums.weight = weight == nullptr ? static_cast<double>(read.sums.samples)
+                                       : to_real(kLossWeight, *weight);
   load_sums(saved, read);
   cursor = std::move(read);
 }

@@ -69,7 +69,8 @@ class TrainingRun {
   void train_epoch();
   /// `part`: which of a step's batches.
   [[nodiscard]] Batch mixed(const Batch& batch, std::int64_t part) const;
-  [[nodiscard]] double share_of(const Batch& batch) const;
+  [[nodiscard]] std::vector<double> shares_of(
+      const std::vector<Batch>& batches) const;
   Batch next_batch(std::int64_t part);
   void train_batch(
       Running& running,

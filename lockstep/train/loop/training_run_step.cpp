@@ -30,15 +30,17 @@ SharedStep
 shared(const Scoring& own, bool shall_stop, const dist::ProcessGroup& group) {
   std::vector<double> sums{
       own.loss,
+      own.weight,
       static_cast<double>(own.samples),
       shall_stop ? 1.0 : 0.0};
-  constexpr std::ptrdiff_t kBeforeMetrics = 3;
+  const auto before_metrics = std::ssize(sums);
   sums.insert(sums.end(), own.sums.begin(), own.sums.end());
   group.sum(sums);
-  SharedStep all{.shall_stop = sums[2] > 0};
+  SharedStep all{.shall_stop = sums[3] > 0};
   all.batch.loss = sums[0];
-  all.batch.samples = static_cast<std::int64_t>(sums[1]);
-  all.batch.sums.assign(sums.begin() + kBeforeMetrics, sums.end());
+  all.batch.weight = sums[1];
+  all.batch.samples = static_cast<std::int64_t>(sums[2]);
+  all.batch.sums.assign(sums.begin() + before_metrics, sums.end());
   return all;
 }
 
@@ -72,16 +74,28 @@ Batch TrainingRun::next_batch(std::int64_t part) {
   }
 }
 
-// How much this rank's batch counts in the average over ranks.
-double TrainingRun::share_of(const Batch& batch) const {
+// How much this rank's batches count in the averages over ranks: exactly 1 each
+// where all count as much.
+std::vector<double> TrainingRun::shares_of(
+    const std::vector<Batch>& batches) const {
   const auto& divisor = task().divisor;
+  std::vector<double> shares(batches.size(), 1.0);
   if (!divisor || group_.size() == 1) {
-    return 1.0;
+    return shares;
   }
-  const double own = divisor(batch.targets);
-  std::vector<double> sums{own};
+  std::ranges::transform(batches, shares.begin(), [&](const Batch& batch) {
+    return divisor(batch.targets);
+  });
+  std::vector<double> sums = shares;
   group_.sum(sums);
-  return sums.front() > 0 ? own * group_.size() / sums.front() : 1.0;
+  std::ranges::transform(
+      shares,
+      sums,
+      shares.begin(),
+      [&](double own, double sum) {
+        return sum > 0 ? own * group_.size() / sum : 1.0;
+      });
+  return shares;
 }
 
 // "in epoch 1, step 3 of 12, samples 257 to 384 of the epoch, from 'a.png' on".
@@ -166,10 +180,9 @@ void TrainingRun::train_batches(Running& running) {
   for (const auto& hook : setup_.hooks) {
     weight *= hook->loss_scale();
   }
-  std::vector<double> weights;
-  weights.reserve(running.batches.size());
-  for (const Batch& batch : running.batches) {
-    weights.push_back(weight * share_of(batch));
+  std::vector<double> weights = shares_of(running.batches);
+  for (double& share : weights) {
+    share *= weight;
   }
   std::exception_ptr error;
   do {

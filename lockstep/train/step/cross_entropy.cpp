@@ -31,15 +31,18 @@ class ClassWeights {
     }
     return *placed_;
   }
-  // Of all that is counted of `targets`; their number for shares of classes.
-  [[nodiscard]] double sum_over(const at::Tensor& targets) const {
-    if (targets.is_floating_point()) {
-      return static_cast<double>(targets.size(0));
-    }
-    const at::Tensor counted = targets.flatten().to(at::kCPU);
-    const at::Tensor known =
-        counted.ge(0).logical_and(counted.lt(weights_.numel()));
-    return weights_.index_select(0, counted.masked_select(known))
+  [[nodiscard]] bool is_empty() const {
+    return !weights_.defined();
+  }
+  // Of targets that are classes.
+  [[nodiscard]] double sum_over(
+      const at::Tensor& targets,
+      std::int64_t ignore_index) const {
+    const at::Tensor all = targets.flatten().to(at::kCPU);
+    const at::Tensor is_counted = all.ge(0)
+                                      .logical_and(all.lt(weights_.numel()))
+                                      .logical_and(all.ne(ignore_index));
+    return weights_.index_select(0, all.masked_select(is_counted))
         .sum()
         .item<double>();
   }
@@ -69,13 +72,22 @@ LossFunction cross_entropy(
   };
 }
 
-std::function<double(const at::Tensor& targets)> weighted_divisor(
+TargetCount counted_divisor(
+    std::int64_t ignore_index,
     const std::vector<double>& class_weights) {
-  if (class_weights.empty()) {
-    return {};
-  }
-  return [weights = ClassWeights(class_weights)](const at::Tensor& targets) {
-    return weights.sum_over(targets);
+  return [ignore_index,
+          weights = ClassWeights(class_weights)](const at::Tensor& targets) {
+    const auto samples = static_cast<double>(targets.size(0));
+    if (targets.is_floating_point() || targets.numel() == 0) {
+      return samples;
+    }
+    if (!weights.is_empty()) {
+      return weights.sum_over(targets, ignore_index);
+    }
+    // Exactly the samples where all is counted.
+    const auto counted = targets.ne(ignore_index).sum().item<std::int64_t>();
+    return samples * static_cast<double>(counted) /
+           static_cast<double>(targets.numel());
   };
 }
 

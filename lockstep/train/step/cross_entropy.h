@@ -3,7 +3,7 @@
 // The loss of classes that count differently.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -12,10 +12,11 @@
 
 namespace lockstep::train {
 
-/// `Task::divisor` of a `cross_entropy` with these weights: the sum of those of
-/// the targets that are counted; of shares of classes their number. None
-/// without weights.
-std::function<double(const at::Tensor& targets)> weighted_divisor(
+/// Of a `cross_entropy` with these: the sum of the weights of the targets that
+/// are counted; without weights the samples times the share of their targets
+/// that is counted; of shares of classes the samples.
+TargetCount counted_divisor(
+    std::int64_t ignore_index,
     const std::vector<double>& class_weights);
 
 } // namespace lockstep::train

@@ -73,13 +73,25 @@ at::Tensor measure(
   return at::cat(numbers);
 }
 
-StepResult::StepResult(const at::Tensor& numbers, std::int64_t samples)
-    : numbers_(numbers.to(at::kCPU, /*non_blocking=*/true)), samples_(samples) {
+StepResult::StepResult(
+    const at::Tensor& numbers,
+    std::int64_t samples,
+    std::optional<double> weight)
+    : numbers_(numbers.to(at::kCPU, /*non_blocking=*/true)),
+      samples_(samples),
+      weight_(weight) {
   const c10::Device device = numbers.device();
   if (!device.is_cpu()) {
     const c10::impl::VirtualGuardImpl impl(device.type());
     arrived_.emplace(device.type()).record(impl.getStream(device));
   }
+}
+
+std::optional<double> weight_of(
+    const TargetCount& counted,
+    const at::Tensor& targets) {
+  return counted && targets.defined() ? std::optional(counted(targets))
+                                      : std::nullopt;
 }
 
 BatchScore StepResult::read() const {
@@ -90,7 +102,8 @@ BatchScore StepResult::read() const {
   return {
       .loss = static_cast<float>(number[0]),
       .sums = {number + 1, number + numbers_.numel()},
-      .samples = samples_};
+      .samples = samples_,
+      .weight = weight_};
 }
 
 Scoring::Scoring(MetricSpan metrics) {
@@ -101,7 +114,12 @@ Scoring::Scoring(MetricSpan metrics) {
 
 void Scoring::add(const BatchScore& batch) {
   LOCKSTEP_CHECK(batch.sums.size() == sums.size());
-  loss += static_cast<double>(batch.loss) * static_cast<double>(batch.samples);
+  const double counted =
+      batch.weight.value_or(static_cast<double>(batch.samples));
+  if (counted != 0) {
+    loss += static_cast<double>(batch.loss) * counted;
+    weight += counted;
+  }
   std::ranges::transform(sums, batch.sums, sums.begin(), std::plus());
   samples += batch.samples;
 }
@@ -109,31 +127,34 @@ void Scoring::add(const BatchScore& batch) {
 void Scoring::add(const Scoring& other) {
   LOCKSTEP_CHECK(other.sums.size() == sums.size());
   loss += other.loss;
+  weight += other.weight;
   std::ranges::transform(sums, other.sums, sums.begin(), std::plus());
   samples += other.samples;
 }
 
 void Scoring::clear() {
   loss = 0.0;
+  weight = 0.0;
   std::ranges::fill(sums, 0.0);
   samples = 0;
 }
 
 Scoring Scoring::over(const dist::ProcessGroup& group) const {
-  std::vector<double> all{loss, static_cast<double>(samples)};
+  std::vector<double> all{loss, weight, static_cast<double>(samples)};
+  const auto before_sums = std::ssize(all);
   all.insert(all.end(), sums.begin(), sums.end());
   group.sum(all);
   Scoring total;
   total.loss = all[0];
-  total.samples = static_cast<std::int64_t>(all[1]);
-  total.sums.assign(all.begin() + 2, all.end());
+  total.weight = all[1];
+  total.samples = static_cast<std::int64_t>(all[2]);
+  total.sums.assign(all.begin() + before_sums, all.end());
   return total;
 }
 
 Score Scoring::score(MetricSpan metrics, double seconds) const {
-  // Of no samples the loss is 0.
-  const auto count = static_cast<double>(std::max<std::int64_t>(samples, 1));
-  Score score{.loss = loss / count, .seconds = seconds};
+  // Of nothing the loss is 0.
+  Score score{.loss = weight == 0 ? 0.0 : loss / weight, .seconds = seconds};
   std::span<const double> rest = sums;
   for (const auto& metric : metrics) {
     const auto size = static_cast<std::size_t>(metric->size());

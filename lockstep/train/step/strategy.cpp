@@ -186,7 +186,8 @@ StepResult Strategy::run(
   }
   return {
       graphs_ ? graphs_->run(*net_, batch, weight, work) : work(batch),
-      batch.size()};
+      batch.size(),
+      weight_of(task().counted, batch.targets)};
 }
 
 StepResult Strategy::step(const Batch& batch, const StepOptions& how) {

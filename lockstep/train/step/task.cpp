@@ -253,7 +253,8 @@ Task classification(
           has_top5 ? std::vector<std::int64_t>{1, 5} : std::vector{1L},
           {.ignore_index = kNotCounted})},
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
-  task.divisor = weighted_divisor(class_weights);
+  task.divisor = counted_divisor(kNotCounted, class_weights);
+  task.counted = counted_divisor(kNotCounted, {});
   return task;
 }
 
@@ -291,7 +292,8 @@ Task segmentation(
           num_classes,
           {.ignore_index = ignore_index})},
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
-  task.divisor = weighted_divisor(class_weights);
+  task.divisor = counted_divisor(ignore_index, class_weights);
+  task.counted = counted_divisor(ignore_index, {});
   return task;
 }
 
