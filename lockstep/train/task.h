@@ -295,10 +295,13 @@ Task classification(
 
 /// A class for each pixel: outputs [N, classes, H, W], targets [N, H, W] int64,
 /// of which `ignore_index` is not counted. Measures miou, dice and pixel_acc.
+/// `class_weights` and `label_smoothing` as `cross_entropy` has them; the loss
+/// of a test has neither.
 Task segmentation(
     std::int64_t num_classes,
     std::int64_t ignore_index = 255,
-    const std::vector<double>& class_weights = {});
+    const std::vector<double>& class_weights = {},
+    double label_smoothing = 0.0);
 
 /// Any number of labels for a sample: outputs [N, labels], targets [N, labels]
 /// float32, 0 or 1. The loss is the binary cross entropy of logits. Measures

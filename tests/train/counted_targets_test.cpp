@@ -244,5 +244,51 @@ TEST_F(Divisors, AreNotSavedWhereAllIsCounted) {
   EXPECT_EQ(saved.find("cursor")->find("loss_weight"), nullptr);
 }
 
+TEST_F(Divisors, LabelsOfMasksAreSmoothed) {
+  const auto data =
+      as_dataset(make_dataset(images(), masks()), {.num_classes = 3});
+  const Task task = task_for(*data, "auto", "auto", 0.1);
+  const at::Tensor outputs = at::rand({kSamples, 3, 6, 6});
+  EXPECT_TRUE(task.loss(outputs, masks())
+                  .equal(at::cross_entropy_loss(
+                      outputs,
+                      masks(),
+                      /*weight=*/{},
+                      at::Reduction::Mean,
+                      255,
+                      0.1)));
+  EXPECT_TRUE(task.test_loss(outputs, masks())
+                  .equal(segmentation(3).loss(outputs, masks())));
+}
+
+TEST_F(Divisors, SmoothingOfValuesIsTold) {
+  const auto data =
+      as_dataset(make_dataset(at::rand({8, 3}), at::rand({8, 1})));
+  for (const bool is_own : {false, true}) {
+    TrainConfig wanted = small(is_own ? "own" : "run");
+    wanted.label_smoothing = 0.1;
+    wanted.batch_size = 4;
+    wanted.epochs = 1;
+    RecordingLog log;
+    OwnParts own{.train_data = data};
+    if (is_own) {
+      own.task = regression();
+    }
+    train(wanted, {.log = &log, .own = own});
+    const auto& warnings = log.lines[LogLevel::kWarning];
+    const auto told = HasSubstr(
+        "--label-smoothing has no effect on the task regression: it has no "
+        "classes");
+    if (is_own) {
+      EXPECT_THAT(warnings, Not(Contains(told)));
+      EXPECT_THAT(
+          warnings,
+          Contains(HasSubstr("--label-smoothing has no effect on a loss")));
+    } else {
+      EXPECT_THAT(warnings, Contains(told));
+    }
+  }
+}
+
 } // namespace
 } // namespace lockstep::train

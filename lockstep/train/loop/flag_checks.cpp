@@ -189,9 +189,16 @@ void check_rates(
 std::vector<std::string> idle_flags(
     const TrainConfig& config,
     const OwnParts& own,
+    const Task& task,
     std::span<const c10::Device> devices) {
   Sentences said(config);
   add_own(said, config, own);
+  said.add_if(
+      own.task.is_empty() && !task.divisor &&
+          is_given(config, "label-smoothing"),
+      format(
+          "--label-smoothing has no effect on the task {}: it has no classes",
+          task.name));
   add_schedule(said, config);
   said.add_if(
       config.unfreeze_at > 0 && config.freeze.empty(),

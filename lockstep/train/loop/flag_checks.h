@@ -27,10 +27,12 @@ void check_rates(
     const TrainConfig& config,
     const std::vector<ParamGroup>& groups);
 
-/// A sentence for each flag that does nothing, or is seldom meant.
+/// A sentence for each flag that does nothing, or is seldom meant. `task`: the
+/// run's, of which a program's own is in `own`, too.
 std::vector<std::string> idle_flags(
     const TrainConfig& config,
     const OwnParts& own,
+    const Task& task,
     std::span<const c10::Device> devices);
 
 /// Flags of parameter groups that are given where the groups of a checkpoint

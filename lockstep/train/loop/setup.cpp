@@ -345,7 +345,7 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
        .task = start.task,
        .autocast = autocast_type(config.amp),
        .cuda_graphs = config.cuda_graphs});
-  for (std::string& text : idle_flags(config, own, setup.devices)) {
+  for (std::string& text : idle_flags(config, own, start.task, setup.devices)) {
     setup.lines.push_back(
         {.level = LogLevel::kWarning, .text = std::move(text)});
   }

@@ -83,7 +83,8 @@ constexpr std::array kEntries{
           return segmentation(
               context.data.num_classes(),
               kIgnoredPixel,
-              context.class_weights);
+              context.class_weights,
+              context.label_smoothing);
         }},
     Entry{
         "regression",
@@ -262,20 +263,19 @@ namespace {
 
 // 0 where no pixel is counted, of which the mean is no number.
 LossFunction mask_loss(
+    double label_smoothing,
     std::int64_t ignore_index,
     const std::vector<double>& class_weights) {
-  return [=,
-          entropy = cross_entropy(
-              /*label_smoothing=*/0.0,
-              ignore_index,
-              class_weights)](
-             const at::Tensor& outputs,
-             const at::Tensor& targets) {
-    return at::where(
-        targets.ne(ignore_index).any(),
-        entropy(outputs, targets),
-        outputs.select(1, 0).sum().mul(0));
-  };
+  return
+      [=,
+       entropy = cross_entropy(label_smoothing, ignore_index, class_weights)](
+          const at::Tensor& outputs,
+          const at::Tensor& targets) {
+        return at::where(
+            targets.ne(ignore_index).any(),
+            entropy(outputs, targets),
+            outputs.select(1, 0).sum().mul(0));
+      };
 }
 
 } // namespace
@@ -283,11 +283,12 @@ LossFunction mask_loss(
 Task segmentation(
     std::int64_t num_classes,
     std::int64_t ignore_index,
-    const std::vector<double>& class_weights) {
+    const std::vector<double>& class_weights,
+    double label_smoothing) {
   Task task{
       .name = "segmentation",
-      .loss = mask_loss(ignore_index, class_weights),
-      .test_loss = mask_loss(ignore_index, {}),
+      .loss = mask_loss(label_smoothing, ignore_index, class_weights),
+      .test_loss = mask_loss(/*label_smoothing=*/0.0, ignore_index, {}),
       .metrics = {segmentation_metrics(
           num_classes,
           {.ignore_index = ignore_index})},
