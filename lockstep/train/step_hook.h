@@ -80,7 +80,11 @@ class StepHook {
   virtual void begin_test(const StepScope& /*scope*/) {}
   virtual void end_test(const StepScope& /*scope*/) {}
   virtual void end_epoch(const EpochRecord& /*record*/) {}
-  /// The numbers of the tests so far are of other data than those to come.
+  /// The run is over, also one that threw: what the hook switched in the module
+  /// for it is switched back. The weights stay.
+  virtual void end_run() noexcept {}
+  /// The numbers of the tests so far are no measure for those to come: these
+  /// are of other data, or another metric.
   virtual void forget_tests() {}
   /// Why the run has nothing more to do, as a sentence; empty: it goes on.
   [[nodiscard]] virtual std::string is_done() const {

@@ -59,23 +59,31 @@ class Frozen final : public StepHook {
         parts_(named_in(options.names)),
         until_(options.until) {
     std::vector<std::string> names;
-    std::int64_t trained = 0;
     for (const auto& item : module.named_parameters()) {
       names.push_back(item.key());
     }
     for (const std::string& part : parts_) {
       take(part, names);
     }
-    for (const at::Tensor& parameter : module.parameters()) {
-      trained += parameter.requires_grad() ? 1 : 0;
-    }
-    if (trained == 0) {
+    const std::vector<at::Tensor> all = module.parameters();
+    if (std::ranges::none_of(all, [&](const at::Tensor& parameter) {
+          return parameter.requires_grad() && !is_taken(parameter);
+        })) {
       refuse_freeze(
           "all parameters are frozen: there is nothing to train",
           "--freeze names parts of the model");
     }
+    // Nothing above has changed the module.
+    for (at::Tensor& parameter : parameters_) {
+      parameter.set_requires_grad(false);
+    }
     freeze_norms();
   }
+  ~Frozen() override {
+    release();
+  }
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
 
   [[nodiscard]] std::string text() const override {
     return format(
@@ -98,17 +106,27 @@ class Frozen final : public StepHook {
       norm->train(!is_frozen);
     }
   }
+  void end_run() noexcept override {
+    release();
+  }
 
  private:
+  // Norms are as the module around them is by then.
+  void release() noexcept {
+    for (at::Tensor& parameter : parameters_) {
+      parameter.set_requires_grad(true);
+    }
+    for (const auto& norm : norms_) {
+      norm->train(module_.is_training());
+    }
+  }
   void take(const std::string& part, const std::vector<std::string>& names) {
     bool is_found = false;
     for (const auto& item : module_.named_parameters()) {
       if (is_in(item.key(), part)) {
         is_found = true;
-        if (item.value().requires_grad()) {
-          at::Tensor parameter = item.value();
-          parameter.set_requires_grad(false);
-          parameters_.push_back(parameter);
+        if (item.value().requires_grad() && !is_taken(item.value())) {
+          parameters_.push_back(item.value());
         }
       }
     }
@@ -123,13 +141,16 @@ class Frozen final : public StepHook {
                        : format("did you mean {}?", near));
     }
   }
+  [[nodiscard]] bool is_taken(const at::Tensor& parameter) const {
+    return std::ranges::any_of(parameters_, [&](const at::Tensor& taken) {
+      return taken.is_same(parameter);
+    });
+  }
   // Those of which this hook froze all parameters, and those without any in a
   // frozen part.
   void freeze_norms() {
-    const auto is_frozen = [this](const at::Tensor& parameter) {
-      return std::ranges::any_of(parameters_, [&](const at::Tensor& frozen) {
-        return frozen.is_same(parameter);
-      });
+    const auto taken = [this](const at::Tensor& parameter) {
+      return is_taken(parameter);
     };
     for (const auto& item : module_.named_modules()) {
       const auto& module = item.value();
@@ -139,8 +160,9 @@ class Frozen final : public StepHook {
                                              [&](const std::string& part) {
                                                return is_in(item.key(), part);
                                              })
-                                       : std::ranges::all_of(own, is_frozen);
-      if (is_batch_norm(*module) && is_here) {
+                                       : std::ranges::all_of(own, taken);
+      const bool is_programs = module_.is_training() && !module->is_training();
+      if (is_batch_norm(*module) && is_here && !is_programs) {
         norms_.push_back(module);
         module->train(false);
       }

@@ -20,8 +20,11 @@ struct FreezeOptions {
 };
 
 /// Switches `requires_grad` of the parameters off here, before a strategy looks
-/// at it. A batch norm all of whose parameters are frozen, or one without any
-/// in a frozen part, is in evaluation mode: its statistics stay.
+/// at it, until `FreezeOptions::until`, `StepHook::end_run` or the end of the
+/// hook. A batch norm all of whose parameters are frozen, or one without any in
+/// a frozen part, is in evaluation mode: its statistics stay. What the program
+/// has frozen itself stays so.
+/// Ownership: the hook borrows `module`.
 ///
 /// Errors: throws kInvalidArgument (E_FREEZE) for a
 /// name that no parameter has, with the nearest one, and if nothing is left to

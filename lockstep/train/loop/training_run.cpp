@@ -139,6 +139,26 @@ void TrainingRun::list_state(const std::vector<StatePart>& parts) {
   state_.add(identity_.part());
 }
 
+namespace {
+
+// Tells the hooks when it goes; the last one first.
+class HookedRun {
+ public:
+  explicit HookedRun(const StepHooks& hooks) : hooks_(hooks) {}
+  ~HookedRun() {
+    for (const auto& hook : std::views::reverse(hooks_)) {
+      hook->end_run();
+    }
+  }
+  HookedRun(const HookedRun&) = delete;
+  HookedRun& operator=(const HookedRun&) = delete;
+
+ private:
+  const StepHooks& hooks_;
+};
+
+} // namespace
+
 TrainResult TrainingRun::run() {
   if (std::exchange(has_run_, true)) {
     raise(
@@ -147,6 +167,7 @@ TrainResult TrainingRun::run() {
          .message = "a Trainer runs once",
          .hint = "make another one; .resume goes on with the run"});
   }
+  const HookedRun hooked(setup_.hooks);
   if (config_.test_only) {
     log(setup_.lines);
     result_.test = test();
