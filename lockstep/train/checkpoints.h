@@ -117,7 +117,10 @@ class CheckpointWriter {
   /// checkpoint before is written: there is one copy, never two. `record.path`
   /// is set here. It has one outcome; an earlier best checkpoint that failed is
   /// tried again first and has another. See Note [A best checkpoint that
-  /// failed].
+  /// failed]. The file is numbered by `record.step`, or by `record.epoch` where
+  /// no step is given; of one number there is one file, the last.
+  /// Errors: throws kInvalidArgument for one that is not the best and has the
+  /// number of the best that this writer wrote last, which it would replace.
   void write(const ckpt::Value& live, CheckpointRecord record);
 
   /// Outcomes since the last call, in order. Does not wait.
@@ -150,6 +153,8 @@ class CheckpointWriter {
   std::unique_ptr<Job> job_;
   /// The best checkpoint, if it failed. Its copy is the buffer's.
   std::unique_ptr<Job> pending_;
+  /// Of the last one that was given as the best.
+  std::string best_path_ = {};
   std::vector<CheckpointOutcome> finished_;
   /// Last: it uses all of the above.
   std::jthread thread_;

@@ -32,6 +32,10 @@ class OwnLoopTest : public ::testing::Test {
   std::string file_of(std::int64_t step) {
     return folder_ + "/" + checkpoint_name(step);
   }
+  static double step_in(const std::string& path) {
+    const FoundCheckpoint found = read_checkpoint(path);
+    return found.root.find("step")->number().value();
+  }
   void flip_last_byte_of_the_weights(const std::string& path) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(
@@ -127,6 +131,46 @@ TEST_F(OwnLoopTest, ANumberOfAnotherTypeIsRefusedAndChangesNothing) {
   state_.load(root);
   EXPECT_EQ(step_, 4);
   EXPECT_EQ(rate_, 1.0);
+}
+
+TEST_F(OwnLoopTest, EpochsNumberTheFilesOfALoopWithoutSteps) {
+  CheckpointWriter writer(folder_);
+  for (const std::int64_t epoch : {1, 2, 3, 4}) {
+    step_ = epoch;
+    writer.write(state_.save(), {.epoch = epoch, .is_best = epoch == 1});
+  }
+  writer.finish();
+  EXPECT_EQ(step_in(file_of(1)), 1.0);
+  const std::string best = folder_ + "/" + std::string(kBestFile);
+  EXPECT_EQ(step_in(best), 1.0);
+  EXPECT_EQ(find_checkpoint(folder_)->path, file_of(4));
+  EXPECT_EQ(
+      list_checkpoints(real_fs(), folder_).value(),
+      (std::vector<std::string>{
+          checkpoint_name(4),
+          checkpoint_name(3),
+          checkpoint_name(1)}));
+}
+
+TEST_F(OwnLoopTest, TheBestOneIsNotReplacedByAnother) {
+  CheckpointWriter writer(folder_);
+  writer.write(state_.save(), {.is_best = false});
+  writer.write(state_.save(), {.is_best = true});
+  step_ = 7;
+  try {
+    writer.write(state_.save(), {.is_best = false});
+    ADD_FAILURE() << "the best checkpoint is lost";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(error.error().path, file_of(0));
+  }
+  writer.finish();
+  EXPECT_EQ(step_in(file_of(0)), 0.0);
+  writer.write(state_.save(), {.is_best = true}); // a better one
+  save(writer, 9);
+  writer.finish();
+  const std::string best = folder_ + "/" + std::string(kBestFile);
+  EXPECT_EQ(step_in(best), 7.0);
 }
 
 } // namespace

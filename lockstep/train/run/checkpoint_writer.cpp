@@ -62,6 +62,20 @@ Error blocked_by(const CheckpointOutcome& best) {
   return error;
 }
 
+[[noreturn]] void refuse_replacing(const CheckpointRecord& record) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.checkpoint",
+       .message = format(
+           "step {}, epoch {} is the number of the best checkpoint, which this "
+           "one would replace",
+           record.step,
+           record.epoch),
+       .hint = "write(state, {.epoch = ..., .step = ...}) with numbers that "
+               "grow",
+       .path = record.path});
+}
+
 } // namespace
 
 CheckpointWriter::CheckpointWriter(
@@ -89,7 +103,13 @@ CheckpointWriter::CheckpointWriter(
 CheckpointWriter::~CheckpointWriter() = default;
 
 void CheckpointWriter::write(const ckpt::Value& live, CheckpointRecord record) {
-  record.path = format("{}/{}", folder_, checkpoint_name(record.step));
+  const std::int64_t number = record.step > 0 ? record.step : record.epoch;
+  record.path = format("{}/{}", folder_, checkpoint_name(number));
+  if (record.is_best) {
+    best_path_ = record.path;
+  } else if (record.path == best_path_) {
+    refuse_replacing(record);
+  }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !job_; });
   if (!record.is_best && pending_) {
