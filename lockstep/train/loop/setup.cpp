@@ -117,6 +117,11 @@ void open_data(Setup& setup, const RunStart& start, const OwnParts& own) {
   }
   setup.test_samples = limited(own.test_data->size(), config.max_eval_samples);
   setup.test_set = resized(own.test_data, start.images);
+  const std::vector<std::int64_t> shape = own.test_data->sample_shape();
+  if (std::string text = resize_text("test images", shape, start.images);
+      !text.empty() && shape != own.first_data()->sample_shape()) {
+    setup.lines.push_back({.text = std::move(text)});
+  }
   setup.test_data = loader(
       setup.test_set,
       config.val_batch_size > 0 ? config.val_batch_size : own_batch);

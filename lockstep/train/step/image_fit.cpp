@@ -63,17 +63,29 @@ ImageFit fit_images(
             sizes.to_text()),
         "leave it out: the size is chosen by the model");
   }
-  ImageFit fit{
-      .size = img_size > 0 ? img_size : default_size(sizes, height, width)};
-  if (fit.size > 0 && (height != fit.size || width != fit.size)) {
-    fit.text = format(
-        "images {}x{} resized to {}x{}",
-        height,
-        width,
-        fit.size,
-        fit.size);
+  ImageFit fit{.size = img_size};
+  if (img_size == 0 && !model.empty()) {
+    fit.size = default_size(sizes, height, width);
   }
+  fit.text = resize_text("images", shape, fit);
   return fit;
+}
+
+std::string resize_text(
+    std::string_view what,
+    std::span<const std::int64_t> shape,
+    const ImageFit& fit) {
+  if (fit.size == 0 || shape.size() != 3 ||
+      (shape[1] == fit.size && shape[2] == fit.size)) {
+    return {};
+  }
+  return format(
+      "{} {}x{} resized to {}x{}",
+      what,
+      shape[1],
+      shape[2],
+      fit.size,
+      fit.size);
 }
 
 std::shared_ptr<const Dataset> resized(

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A program's own data are used as they are, or not without a word.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/rand.h>
+#include <gmock/gmock.h>
+#include <torch/nn/modules/conv.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/made_dataset.h"
+#include "tests/train/trainer_fixture.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+/// Takes images of any size, and remembers which.
+struct AnySize : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    sizes[is_training() ? "train" : "test"] = x.sizes().slice(2).vec();
+    return conv->forward(x).mean({2, 3});
+  }
+  std::map<std::string, std::vector<std::int64_t>> sizes = {};
+  torch::nn::Conv2d conv = register_module(
+      "conv",
+      torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 2, 3)));
+};
+
+std::shared_ptr<Dataset> images_of(std::int64_t count, std::int64_t side) {
+  return as_dataset(
+      make_dataset(
+          at::rand({count, 3, side, side}),
+          at::arange(count).remainder(2)),
+      {.num_classes = 2});
+}
+
+class OwnData : public TrainerFixture {
+ protected:
+  TrainConfig config(const std::string& folder) {
+    TrainConfig config = small(folder);
+    config.epochs = 1;
+    config.batch_size = 4;
+    config.max_train_samples = config.max_eval_samples = 0;
+    return config;
+  }
+};
+
+TEST_F(OwnData, KeepTheirSize) {
+  const auto net = std::make_shared<AnySize>();
+  OwnParts own{
+      .model = net,
+      .train_data = images_of(8, 16),
+      .test_data = images_of(4, 20)};
+  TrainConfig wanted = config("run");
+  RecordingLog log;
+  train(wanted, {.log = &log, .own = own});
+  EXPECT_EQ(net->sizes["train"], (std::vector<std::int64_t>{16, 16}));
+  EXPECT_EQ(net->sizes["test"], (std::vector<std::int64_t>{20, 20}));
+  EXPECT_THAT(log.lines[LogLevel::kInfo], Not(Contains(HasSubstr("resized"))));
+  wanted.epochs = 2;
+  wanted.resume = wanted.output;
+  train(wanted, {.own = own});
+  EXPECT_EQ(net->sizes["test"], (std::vector<std::int64_t>{20, 20}));
+}
+
+TEST_F(OwnData, HaveTheSizeThatIsGiven) {
+  const auto net = std::make_shared<AnySize>();
+  TrainConfig wanted = config("run");
+  wanted.img_size = 16;
+  RecordingLog log;
+  train(
+      wanted,
+      {.log = &log,
+       .own = {
+           .model = net,
+           .train_data = images_of(8, 16),
+           .test_data = images_of(4, 20)}});
+  EXPECT_EQ(net->sizes["test"], (std::vector<std::int64_t>{16, 16}));
+  EXPECT_THAT(
+      log.lines[LogLevel::kInfo],
+      Contains("test images 20x20 resized to 16x16"));
+}
+
+} // namespace
+} // namespace lockstep::train
