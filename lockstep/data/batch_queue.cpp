@@ -184,7 +184,11 @@ BatchQueue::BatchQueue(
     ReadBatch read,
     std::int64_t samples,
     const LoaderOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(read), samples, options)) {}
+    : impl_(std::make_unique<Impl>(std::move(read), samples, options)) {
+  if (options.shuffle && samples == 0) { // as Python's DataLoader
+    raise_bad_option("a dataset without samples cannot be shuffled");
+  }
+}
 
 BatchQueue::~BatchQueue() = default;
 

@@ -118,7 +118,7 @@ struct LoaderOptions {
   /// while the host goes on. Without a CUDA device as false.
   bool pin_memory = false;
   /// For `begin`: each epoch has another order, from the default generator, as
-  /// in Python. Not with a `sampler`.
+  /// in Python. Not with a `sampler`, nor without samples.
   bool shuffle = false;
   /// For `begin`: the order of one's own.
   SampleOrder sampler = {};

@@ -8,12 +8,13 @@ namespace lockstep {
 
 RandomSampler::RandomSampler(std::int64_t dataset_size)
     : dataset_size_(dataset_size) {
-  if (dataset_size < 0) {
+  if (dataset_size <= 0) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "data.sampler",
          .message = format(
-             "dataset size must not be negative, got {}",
+             "num_samples should be a positive integer value, but got "
+             "num_samples={}",
              dataset_size)});
   }
 }

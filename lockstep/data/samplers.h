@@ -46,7 +46,7 @@ IndexBatches make_batches(
 class RandomSampler {
  public:
   /// Units: `dataset_size` in samples.
-  /// Errors: throws kInvalidArgument for a negative size.
+  /// Errors: throws kInvalidArgument with PyTorch's text for a size below 1.
   explicit RandomSampler(std::int64_t dataset_size);
 
   /// The order of the next epoch. Draws two int64 from the default generator,

@@ -371,6 +371,10 @@ TEST(MadeDataset, RefusesWhatCannotBe) {
             {.shuffle = true, .sampler = DistributedSampler(4)});
       }),
       HasSubstr("both say the order"));
+  EXPECT_THAT(
+      message_of([&] { Loader loader(numbers(0), {.shuffle = true}); }),
+      HasSubstr("without samples cannot be shuffled"));
+  EXPECT_EQ(Loader(numbers(0)).next(), std::nullopt) << "as in Python";
   Loader drawing(data, {.sampler = RandomSampler(4)});
   EXPECT_THAT(
       message_of([&] { drawing.resume({.epoch = 1, .samples = 2}); }),

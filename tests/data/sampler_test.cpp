@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/rank_info.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/data/samplers.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/scoped_variable.h"
@@ -222,10 +223,15 @@ TEST(BatchSampler, MakesPythonsBatches) {
       "batch_size should be a positive integer value, but got batch_size=0");
 }
 
-TEST(RandomSampler, RejectsANegativeSize) {
-  EXPECT_EQ(
-      error_if_any([] { RandomSampler(-1); })->code,
-      ErrorCode::kInvalidArgument);
+TEST(RandomSampler, RejectsWhatHasNoSamples) {
+  for (const std::int64_t size : {-1, 0}) {
+    EXPECT_EQ(
+        error_if_any([&] { RandomSampler sampler(size); })->message,
+        format(
+            "num_samples should be a positive integer value, but got "
+            "num_samples={}",
+            size)); // PyTorch's
+  }
 }
 
 } // namespace

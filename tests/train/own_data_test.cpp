@@ -38,6 +38,32 @@ std::shared_ptr<Dataset> images_of(std::int64_t count, std::int64_t side) {
       {.num_classes = 2});
 }
 
+/// Such as a folder that a program lists itself, and that is empty.
+class SomeImages final : public Dataset {
+ public:
+  explicit SomeImages(std::int64_t size) : size_(size) {}
+  [[nodiscard]] std::int64_t size() const override {
+    return size_;
+  }
+  [[nodiscard]] std::vector<std::int64_t> sample_shape() const override {
+    return {3, 8, 8};
+  }
+  [[nodiscard]] std::int64_t num_classes() const override {
+    return 2;
+  }
+  void read(
+      std::span<const std::int64_t> indices,
+      std::int64_t /*epoch*/,
+      std::span<float> images,
+      TargetRows targets) const override {
+    std::ranges::fill(images, 0.5F);
+    std::ranges::copy(indices, targets.classes.begin());
+  }
+
+ private:
+  std::int64_t size_;
+};
+
 class OwnData : public TrainerFixture {
  protected:
   TrainConfig config(const std::string& folder) {
@@ -46,6 +72,23 @@ class OwnData : public TrainerFixture {
     config.batch_size = 4;
     config.max_train_samples = config.max_eval_samples = 0;
     return config;
+  }
+  std::string refusal(
+      const TrainConfig& config,
+      std::int64_t train_count,
+      std::int64_t test_count) {
+    try {
+      train(
+          config,
+          {.own = {
+               .model = std::make_shared<AnySize>(),
+               .train_data = std::make_shared<SomeImages>(train_count),
+               .test_data = std::make_shared<SomeImages>(test_count)}});
+    } catch (const Exception& exception) {
+      EXPECT_EQ(exception.error().detail, "E_OWN_PARTS");
+      return exception.error().message;
+    }
+    return {};
   }
 };
 
@@ -83,6 +126,15 @@ TEST_F(OwnData, HaveTheSizeThatIsGiven) {
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
       Contains("test images 20x20 resized to 16x16"));
+}
+
+TEST_F(OwnData, WithoutSamplesAreRefused) {
+  EXPECT_EQ(refusal(config("a"), 0, 2), "the training data have no samples");
+  TrainConfig test = config("");
+  test.output = "";
+  test.test_only = true;
+  EXPECT_EQ(refusal(test, 0, 2), "") << "nothing is trained";
+  EXPECT_EQ(refusal(config("b"), 2, 0), "") << "no test";
 }
 
 } // namespace

@@ -131,6 +131,11 @@ void check_parts(const TrainConfig& config, const OwnParts& own) {
         "a test only, and the program gave no test data",
         "set .own.test_data");
   }
+  if (!config.test_only && own.train_data->size() == 0) {
+    refuse_own(
+        "the training data have no samples",
+        "look at where those of .own.train_data come from");
+  }
   if (own.task.is_empty() && !own.task.metrics.empty()) {
     refuse_own("the program's task has metrics, but no loss", "set .task.loss");
   }
