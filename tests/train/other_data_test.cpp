@@ -140,5 +140,39 @@ TEST_F(OtherData, ADataSetByNameHasADigest) {
   EXPECT_EQ(order->find("train_digest")->text().size(), 16U);
 }
 
+class OtherMetric : public TrainerFixture {
+ protected:
+  /// A run that waits for `metric` to rise, for one epoch more than before.
+  double plateau_after(
+      const std::string& metric,
+      std::int64_t epochs,
+      RecordingLog& log) {
+    TrainConfig config = uneven("run");
+    config.lr_scheduler = "reducelronplateau";
+    config.metric = metric;
+    config.epochs = epochs;
+    config.resume = "auto";
+    result_ = train(config, {.log = &log});
+    const ckpt::Value saved = checkpoint("run");
+    return *saved.find("scheduler")->find("best")->number();
+  }
+  TrainResult result_ = {};
+};
+
+TEST_F(OtherMetric, APlateauWaitsAnewWithAWarning) {
+  constexpr std::string_view kAnew = "begin to wait anew";
+  RecordingLog first;
+  const double top5 = plateau_after("top5", 1, first);
+  EXPECT_EQ(top5, result_.test->metric("top5"));
+  RecordingLog second;
+  const double top1 = plateau_after("top1", 2, second);
+  EXPECT_LT(top1, top5) << "which no top1 would be above";
+  EXPECT_EQ(top1, result_.test->metric("top1"));
+  EXPECT_THAT(second.lines[LogLevel::kWarning], Contains(HasSubstr(kAnew)));
+  RecordingLog third;
+  EXPECT_GE(plateau_after("top1", 3, third), top1);
+  EXPECT_THAT(third.lines[LogLevel::kWarning], Not(Contains(HasSubstr(kAnew))));
+}
+
 } // namespace
 } // namespace lockstep::train

@@ -176,10 +176,15 @@ std::string Cursor::best_text() const {
 
 namespace {
 
+constexpr std::string_view kBest = "best_";
+
+std::string best_key(const BestBy& best_by) {
+  return format("{}{}", kBest, is_accuracy(best_by) ? "acc1" : best_by.column);
+}
+
 StatePart best_part(Cursor& cursor) {
   const bool is_number = is_accuracy(cursor.best_by);
-  const std::string key =
-      is_number ? "best_acc1" : format("best_{}", cursor.best_by.column);
+  const std::string key = best_key(cursor.best_by);
   return {
       .key = key,
       .save =
@@ -199,6 +204,14 @@ StatePart best_part(Cursor& cursor) {
 }
 
 } // namespace
+
+bool has_other_best(const ckpt::Value& root, const BestBy& best_by) {
+  const ckpt::Dict* const dict = root.as_dict();
+  return dict != nullptr && root.find(best_key(best_by)) == nullptr &&
+         std::ranges::any_of(dict->items, [](const ckpt::Item& item) {
+           return item.first.text().starts_with(kBest);
+         });
+}
 
 std::vector<StatePart> cursor_parts(
     Cursor& cursor,

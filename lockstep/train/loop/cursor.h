@@ -68,4 +68,8 @@ std::vector<StatePart> cursor_parts(
     Cursor& cursor,
     const dist::ProcessGroup& group);
 
+/// Whether the best epoch of a checkpoint of Lockstep was chosen by another
+/// number.
+bool has_other_best(const ckpt::Value& root, const BestBy& best_by);
+
 } // namespace lockstep::train

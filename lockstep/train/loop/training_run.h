@@ -69,6 +69,7 @@ class TrainingRun {
   void train_epoch();
   /// `part`: which of a step's batches.
   [[nodiscard]] Batch mixed(const Batch& batch, std::int64_t part) const;
+  void forget_tests();
   [[nodiscard]] std::vector<double> shares_of(
       const std::vector<Batch>& batches) const;
   Batch next_batch(std::int64_t part);

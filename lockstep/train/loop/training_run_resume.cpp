@@ -28,6 +28,14 @@ void TrainingRun::resume(const RunStart& start) {
   setup_.schedule->check_mode(cursor_.best_by);
 }
 
+// What waits for better ones waits anew.
+void TrainingRun::forget_tests() {
+  setup_.schedule->forget_tests();
+  for (const auto& hook : setup_.hooks) {
+    hook->forget_tests();
+  }
+}
+
 void TrainingRun::load(const Resumption& from, const RunStart& start) {
   const ckpt::Value& root = from.checkpoint.root;
   naming_the_file(from, config_, [&] { state_.load(root); });
@@ -37,14 +45,20 @@ void TrainingRun::load(const Resumption& from, const RunStart& start) {
       start.lines.end());
   if (identity_.has_other_test_data()) {
     cursor_.best.reset();
-    setup_.schedule->forget_tests();
-    for (const auto& hook : setup_.hooks) {
-      hook->forget_tests();
-    }
+    forget_tests();
     setup_.lines.push_back(
         {LogLevel::kWarning,
          "the test data are not those of the checkpoint: its best epoch is "
          "given up, and the best is chosen anew"});
+  }
+  if (from.checkpoint.is_ours && has_other_best(root, cursor_.best_by)) {
+    forget_tests();
+    setup_.lines.push_back(
+        {LogLevel::kWarning,
+         format(
+             "the checkpoint's best epoch was not chosen by {}: a plateau "
+             "schedule and --patience begin to wait anew",
+             cursor_.best_by.column)});
   }
   if (root.find("cursor") == nullptr) {
     cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);

@@ -62,7 +62,8 @@ class Schedule {
   /// Errors: throws kMismatch (E_OTHER_SETTING) for a plateau that waits for
   /// higher numbers where lower ones are better, or the other way round.
   void check_mode(const BestBy& best_by) const;
-  /// A plateau waits anew: the tests to come are of other data.
+  /// A plateau waits anew: the numbers to come are of other data, or of another
+  /// metric.
   void forget_tests();
   /// Goes to where it stands after `epochs` and `steps`, for a checkpoint that
   /// did not save it. The rates that the optimizer loaded stay, unless they are
