@@ -7,12 +7,15 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/dropout_net.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 class ExactResumeTest : public TrainerFixture {
@@ -215,6 +218,63 @@ TEST_F(ExactResumeTest, PartsOfTheProgramTravelAlong) {
   train_own(config, options(0));
   // Five more steps, and a question after each of the two epochs.
   EXPECT_EQ(seen, 300 + 5 + 2);
+}
+
+TEST_F(ExactResumeTest, OtherRanksAreTold) {
+  TrainConfig config = small("run");
+  const auto ranks_that_say = [&](std::size_t count) {
+    const std::vector<OwnParts> of_ranks(count, named_parts(config));
+    std::vector<OwnParts> own;
+    for (OwnParts parts : of_ranks) {
+      at::manual_seed(5);
+      parts.model = std::make_shared<DropoutNet>();
+      own.push_back(std::move(parts));
+    }
+    RecordingLog log;
+    const auto errors = dist::run_thread_ranks(
+        static_cast<int>(count),
+        [&](const dist::ProcessGroup& group) {
+          Trainer(
+              config,
+              {.group = group,
+               .log = group.rank() == 0 ? &log : nullptr,
+               .own = own[static_cast<std::size_t>(group.rank())]})
+              .run();
+        });
+    return std::pair(errors, log.lines[LogLevel::kWarning]);
+  };
+  EXPECT_THAT(ranks_that_say(2).first, Each(""));
+  config.epochs = 3;
+  config.resume = config.output;
+  config.resume_exact = true;
+  EXPECT_THAT(ranks_that_say(4).first, Each(HasSubstr("ranks: '2', now '4'")));
+  config.resume_exact = false;
+  const auto [errors, warnings] = ranks_that_say(4);
+  EXPECT_THAT(errors, Each(""));
+  EXPECT_THAT(warnings, Contains(HasSubstr("ranks: '2', now '4'")));
+}
+
+TEST_F(ExactResumeTest, OlderCheckpointsDoNotSayTheirRanks) {
+  TrainConfig config = small("run");
+  config.epochs = 1;
+  train_own(config);
+  ckpt::Value saved = checkpoint("run");
+  ckpt::Value identity = *std::as_const(saved).find("lockstep");
+  ckpt::Dict numerics;
+  for (const ckpt::Item& item :
+       std::as_const(identity).find("numerics")->as_dict()->items) {
+    if (item.first.text() != "ranks") {
+      numerics.items.push_back(item);
+    }
+  }
+  identity.set("numerics", ckpt::Value(std::move(numerics)));
+  saved.set("lockstep", identity);
+  ckpt::save(dir_ / "older.pth.tar", saved).value();
+  config.epochs = 2;
+  config.output = dir_ / "next";
+  config.resume = dir_ / "older.pth.tar";
+  config.resume_exact = true;
+  EXPECT_EQ(train_own(config).epochs, 2);
 }
 
 } // namespace

@@ -89,13 +89,15 @@ std::string digest_text(std::uint64_t digest) {
   return digest == 0 ? "" : format("{:016x}", digest);
 }
 
-// An older checkpoint has no digests, a program's own data may have none.
+// An older checkpoint has no digests and no number of ranks, a program's own
+// data may have no digest.
 bool is_unknown(
     std::string_view field,
     const std::string& saved,
     const std::string& now) {
   const bool is_digest = std::ranges::find(kDigests, field) != kDigests.end();
   return (is_digest && (saved.empty() || now.empty())) ||
+         (field == "ranks" && saved.empty()) ||
          (field == "accumulate" && saved.empty() && now == "1");
 }
 
@@ -153,6 +155,7 @@ RunIdentity::RunIdentity(
            {"devices", lockstep::to_string(devices)},
            {"gpu", gpu_text(devices)},
            {"strategy", strategy},
+           {"ranks", std::to_string(facts.ranks)},
            {"kernels", kernels_text(config)},
            {"amp", precision_text(config, devices.front().is_cuda())},
            {"channels_last", yes_or_no(has_channels_last(config))},

@@ -30,6 +30,7 @@ struct ChangedField {
 
 /// What the settings do not tell of a run.
 struct RunFacts {
+  std::int64_t ranks = 1;
   std::int64_t train_samples = 0;
   /// `Dataset::digest`; 0: not known.
   std::uint64_t train_digest = 0;
