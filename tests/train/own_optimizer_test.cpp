@@ -12,6 +12,7 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/scheduler.h"
+#include "lockstep/optim/schedules.h"
 #include "tests/train/dropout_net.h"
 #include "tests/train/trainer_fixture.h"
 
@@ -157,6 +158,33 @@ TEST_P(OwnOptimizer, WithGroupsAndAScheduleGoesOnExactly) {
   });
   // 8 steps: two drops, and the rate of the last step came before a third.
   EXPECT_THAT(get("straight", "steps.csv"), EndsWith(",0.00025\n"));
+}
+
+TEST_P(OwnOptimizer, WithACycleOfEpochsGoesOnExactly) {
+  const Program program = [this](const TrainConfig& config, int stop) {
+    const auto model = net(config);
+    SGD sgd(*model, {.lr = 0.1, .momentum = 0.9});
+    run(config,
+        {.model = model,
+         .optimizer = sgd,
+         .schedule = std::make_shared<OneCycleLR>(
+             sgd,
+             OneCycleLROptions{.max_lr = {0.1}, .total_steps = config.epochs})},
+        stop);
+  };
+  expect_exact(program);
+  TrainConfig longer = config("straight");
+  longer.epochs = 3;
+  try {
+    program(longer, 0);
+    ADD_FAILURE() << "beyond its end";
+  } catch (const Exception& exception) {
+    EXPECT_EQ(exception.error().detail, "E_SCHEDULE_END");
+    EXPECT_THAT(
+        exception.error().message,
+        HasSubstr("0 of 2 steps left, the run would make 1"));
+    EXPECT_THAT(exception.error().hint, HasSubstr("--epochs 2 ends with it"));
+  }
 }
 
 TEST_P(OwnOptimizer, IsThatOfTheSettingsIfItIsMadeSo) {

@@ -57,9 +57,9 @@ std::string resumed_line(const StartingRun& run, const ResumePoint& from) {
 
 std::string finished_line(const StartingRun& run, const ResumePoint& from) {
   const std::int64_t done = run.cursor.epoch;
-  const auto left = run.setup.schedule->steps_left();
-  const bool can_go_on =
-      !left || *left >= run.setup.steps_of(run.setup.train_samples);
+  const auto left = run.setup.schedule->epochs_left(
+      run.setup.steps_of(run.setup.train_samples));
+  const bool can_go_on = left.value_or(1) >= 1;
   return format(
       "finished: {} of {} epochs{}",
       done,

@@ -74,8 +74,10 @@ void TrainingRun::load(const Resumption& from, const RunStart& start) {
     if (root.find(kWarmupKey) == nullptr) {
       setup_.schedule->skip_warmup();
     }
+    const std::int64_t epochs = config_.epochs - cursor_.epoch;
     setup_.schedule->check_room(
-        setup_.steps_left(config_.epochs - cursor_.epoch, cursor_.samples),
+        epochs,
+        setup_.steps_left(epochs, cursor_.samples),
         setup_.steps_of(setup_.train_samples));
   });
   if (std::string text =

@@ -217,7 +217,8 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
     return; // what it has seen is not known
   }
   const auto total = total_steps();
-  if (total && steps > *total) {
+  const std::int64_t count = is_per_step_ ? steps : epochs;
+  if (total && count > *total) {
     raise(
         {.code = ErrorCode::kMismatch,
          .op = "train.resume",
@@ -225,7 +226,7 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
              "the checkpoint has no schedule; the one-cycle schedule of this "
              "run has {} steps, and {} are done",
              *total,
-             steps),
+             count),
          .hint = format("--epochs {} plans a longer one", epochs + 1),
          .detail = "E_SCHEDULE_END"});
   }
@@ -250,7 +251,6 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
     groups[i].set_lr(groups[i].number("initial_lr") * share);
   }
   // The last of these steps by itself: what the rates were before it.
-  const std::int64_t count = is_per_step_ ? steps : epochs;
   scheduler_->fast_forward(count - 1);
   const std::vector<double> before = rates_of(groups);
   scheduler_->fast_forward(std::min<std::int64_t>(count, 1));
@@ -338,17 +338,23 @@ std::string Schedule::overrun_text(std::int64_t epochs) const {
                    last);
 }
 
-std::optional<std::int64_t> Schedule::steps_left() const {
+std::optional<std::int64_t> Schedule::epochs_left(
+    std::int64_t steps_per_epoch) const {
   const auto total = total_steps();
-  return total ? std::optional(*total - scheduler_->last_epoch())
+  return total ? std::optional(
+                     (*total - scheduler_->last_epoch()) /
+                     (is_per_step_ ? steps_per_epoch : 1))
                : std::nullopt;
 }
 
-void Schedule::check_room(std::int64_t steps, std::int64_t steps_per_epoch)
-    const {
+void Schedule::check_room(
+    std::int64_t epochs,
+    std::int64_t steps,
+    std::int64_t steps_per_epoch) const {
   const auto total = total_steps();
   const std::int64_t room = total.value_or(0) - scheduler_->last_epoch();
-  if (total && steps > room) {
+  const std::int64_t needed = is_per_step_ ? steps : epochs;
+  if (total && needed > room) {
     raise(
         {.code = ErrorCode::kMismatch,
          .op = "train.resume",
@@ -357,11 +363,11 @@ void Schedule::check_room(std::int64_t steps, std::int64_t steps_per_epoch)
              "left, the run would make {}",
              room,
              *total,
-             steps),
+             needed),
          .hint = format(
              "--epochs {} ends with it; --initial-checkpoint begins a new run "
              "with a new schedule",
-             *total / steps_per_epoch),
+             *total / (is_per_step_ ? steps_per_epoch : 1)),
          .detail = "E_SCHEDULE_END"});
   }
 }

@@ -71,11 +71,16 @@ class Schedule {
   /// Errors: throws kMismatch (E_SCHEDULE_END), and nothing changes, if it is
   /// planned for fewer steps.
   void fast_forward(std::int64_t epochs, std::int64_t steps);
-  /// Steps until its end; nothing if it has none.
-  [[nodiscard]] std::optional<std::int64_t> steps_left() const;
+  /// Whole epochs until its end; nothing if it has none.
+  [[nodiscard]] std::optional<std::int64_t> epochs_left(
+      std::int64_t steps_per_epoch) const;
   /// Errors: throws kMismatch (E_SCHEDULE_END) if the schedule ends before
-  /// `steps` more are made: it was planned for a shorter run.
-  void check_room(std::int64_t steps, std::int64_t steps_per_epoch) const;
+  /// `epochs` more, which have `steps`, are made: it was planned for a shorter
+  /// run.
+  void check_room(
+      std::int64_t epochs,
+      std::int64_t steps,
+      std::int64_t steps_per_epoch) const;
   /// What a cosine of epochs does that is planned for fewer than `epochs` more:
   /// its rate rises again. Empty for other schedules, and where it is long
   /// enough.
@@ -99,7 +104,8 @@ class Schedule {
   /// The epoch after which a cosine rises again, behind a warm-up, too; nothing
   /// for another schedule.
   [[nodiscard]] std::optional<std::int64_t> lowest_epoch() const;
-  /// Steps from begin to end; nothing if it has no end.
+  /// Its own steps from begin to end, which may be epochs; nothing if it has no
+  /// end.
   [[nodiscard]] std::optional<std::int64_t> total_steps() const;
   /// An integer of the scheduler's state; nothing if it has none of the name.
   [[nodiscard]] std::optional<std::int64_t> saved_number(
