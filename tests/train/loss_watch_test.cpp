@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
 
 #include "tests/support/fault_fs.h"
 #include "tests/support/thread_ranks.h"
@@ -115,6 +116,34 @@ TEST_F(LossWatchTest, SeesEveryNumberOfAModule) {
   EXPECT_FALSE(has_finite_state(*norm));
 }
 
+/// As attention has it: what it may not look at is -inf.
+struct Masked : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    return linear->forward(x.flatten(1)) + (mask + limit).exp().sum();
+  }
+  torch::nn::Linear linear =
+      register_module("linear", torch::nn::Linear(784, 10));
+  at::Tensor mask = register_buffer(
+      "mask",
+      at::full({4, 4}, -std::numeric_limits<float>::infinity()).triu(1));
+  at::Tensor limit = register_parameter(
+      "limit",
+      at::full({4}, -std::numeric_limits<float>::infinity()),
+      /*requires_grad=*/false);
+  at::Tensor seen = register_buffer("seen", at::zeros({1}));
+};
+
+TEST_F(LossWatchTest, WhatIsInfiniteFromTheStartMayBe) {
+  TrainConfig config = small("run");
+  const auto net = std::make_shared<Masked>();
+  EXPECT_TRUE(train(config, {.own = {.model = net}}).has_checkpoint);
+  config.epochs = 3;
+  config.resume = config.output;
+  EXPECT_EQ(train(config, {.own = {.model = net}}).epochs, 3);
+  net->seen[0] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(has_finite_state(*net, {"mask", "limit"}));
+}
+
 TEST_F(LossWatchTest, AnotherProcesssLossStopsThisOneToo) {
   const TrainConfig config = small("run");
   const std::vector<OwnParts> of_ranks{
@@ -141,10 +170,11 @@ TEST_F(LossWatchTest, WeightsOfAnotherProcessStopThisOneToo) {
     config.on_nan = on_nan;
     return dist::run_thread_ranks(2, [&](const dist::ProcessGroup& group) {
       const torch::nn::BatchNorm1d norm(3);
+      const LossWatch watch(config, group, *norm, [] { return ""; });
       if (group.rank() == 1) {
         norm->running_var[1] = std::numeric_limits<float>::infinity();
       }
-      check(LossWatch(config, group, [] { return ""; }), *norm);
+      check(watch, *norm);
     });
   };
   const auto saving = [](const LossWatch& watch, const auto& norm) {
@@ -171,7 +201,8 @@ TEST_F(LossWatchTest, AnEpochNamesTheLossThatIsNoNumber) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto message_of = [](const EpochRecord& record) -> std::string {
     const TrainConfig config;
-    LossWatch watch(config, /*group=*/{}, [] { return ""; });
+    const torch::nn::Linear net(1, 1);
+    LossWatch watch(config, /*group=*/{}, *net, [] { return ""; });
     try {
       watch.end_epoch(record);
     } catch (const Exception& error) {

@@ -35,9 +35,27 @@ std::string name_of(double loss) {
 
 } // namespace
 
-bool has_finite_state(const torch::nn::Module& module) {
-  return std::ranges::all_of(module.parameters(), is_all_finite) &&
-         std::ranges::all_of(module.buffers(), is_all_finite);
+std::set<std::string> infinite_constants(const torch::nn::Module& module) {
+  std::set<std::string> names;
+  for (const auto& tensors :
+       {module.named_parameters(), module.named_buffers()}) {
+    for (const auto& item : tensors) {
+      if (!item.value().requires_grad() && !is_all_finite(item.value())) {
+        names.insert(item.key());
+      }
+    }
+  }
+  return names;
+}
+
+bool has_finite_state(
+    const torch::nn::Module& module,
+    const std::set<std::string>& left_out) {
+  const auto is_well = [&](const auto& item) {
+    return left_out.contains(item.key()) || is_all_finite(item.value());
+  };
+  return std::ranges::all_of(module.named_parameters(), is_well) &&
+         std::ranges::all_of(module.named_buffers(), is_well);
 }
 
 bool is_finite(const EpochRecord& record) {
@@ -47,8 +65,13 @@ bool is_finite(const EpochRecord& record) {
 LossWatch::LossWatch(
     const TrainConfig& config,
     const dist::ProcessGroup& group,
+    const torch::nn::Module& module,
     std::function<std::string()> checkpoint)
-    : config_(config), group_(group), checkpoint_(std::move(checkpoint)) {}
+    : config_(config),
+      group_(group),
+      checkpoint_(std::move(checkpoint)),
+      left_out_(
+          stops() ? infinite_constants(module) : std::set<std::string>()) {}
 
 bool LossWatch::stops() const {
   return config_.on_nan == "stop";
@@ -97,7 +120,7 @@ void LossWatch::check_state(const torch::nn::Module& module, std::int64_t step)
   if (!stops()) {
     return;
   }
-  const bool is_finite = has_finite_state(module);
+  const bool is_finite = has_finite_state(module, left_out_);
   if (group_.any(!is_finite)) {
     refuse(format(
         "{} are not finite after step {}",
@@ -109,7 +132,7 @@ void LossWatch::check_state(const torch::nn::Module& module, std::int64_t step)
 void LossWatch::check_loaded(
     const torch::nn::Module& module,
     const std::string& path) const {
-  if (stops() && group_.any(!has_finite_state(module))) {
+  if (stops() && group_.any(!has_finite_state(module, left_out_))) {
     raise(
         {.code = ErrorCode::kMismatch,
          .op = "train.resume",

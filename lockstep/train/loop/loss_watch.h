@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 
 #include <torch/nn/module.h>
@@ -20,8 +21,15 @@
 
 namespace lockstep::train {
 
-/// True if every number of the module's parameters and buffers is finite.
-bool has_finite_state(const torch::nn::Module& module);
+/// Names of what the module has from the start with numbers that are not
+/// finite, and no gradient changes: masks of -inf, for example.
+std::set<std::string> infinite_constants(const torch::nn::Module& module);
+
+/// True if every number of the module's parameters and buffers is finite, but
+/// of those that are `left_out`.
+bool has_finite_state(
+    const torch::nn::Module& module,
+    const std::set<std::string>& left_out = {});
 
 /// Threads: one at a time; the ranks make the same calls. Errors: throws
 /// kMismatch (E_NAN_LOSS), on all ranks, where a number of one is not finite
@@ -29,10 +37,12 @@ bool has_finite_state(const torch::nn::Module& module);
 class LossWatch {
  public:
   /// `checkpoint` is asked for the newest one when the run stops; "" if there
-  /// is none. Ownership: borrows `config`.
+  /// is none. Of `module`, as it is before the run, `infinite_constants` are
+  /// not looked at later. Ownership: borrows `config`.
   LossWatch(
       const TrainConfig& config,
       const dist::ProcessGroup& group,
+      const torch::nn::Module& module,
       std::function<std::string()> checkpoint);
 
   /// After a step whose loss, over all ranks, was not finite.
@@ -54,6 +64,7 @@ class LossWatch {
   const TrainConfig& config_;
   const dist::ProcessGroup group_;
   std::function<std::string()> checkpoint_;
+  std::set<std::string> left_out_;
   /// Of this epoch.
   std::int64_t bad_steps_ = 0;
 };

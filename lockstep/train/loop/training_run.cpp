@@ -89,7 +89,7 @@ TrainingRun::TrainingRun(const RunStart& start, const TrainerOptions& options)
                infos_of(task().metrics)),
            .observers = options.observers,
            .sources = options.sources}),
-      loss_watch_(config_, group_, [this] {
+      loss_watch_(config_, group_, setup_.model.module(), [this] {
         return outputs_.settled_checkpoint();
       }) {
   refuse_different_data(
