@@ -243,8 +243,8 @@ class TreeCopy {
   explicit TreeCopy(std::string_view op) : op_(op) {}
   ~TreeCopy() = default;
 
-  /// Stands in the copy for a child of `parent`: its `copy` by default.
-  virtual Result<Value> copy_child(const Value& parent, const Child& child);
+  /// What stands in the copy for a child; `copy` of it, unless overridden.
+  virtual Result<Value> copy_child(const Child& child);
   /// Called for each copy, whose children are copies already.
   virtual Status change(Value& copy) = 0;
   /// The copy of the node with this address; null if none was made.
@@ -290,7 +290,7 @@ struct TensorVisitors {
   /// with one without bytes if they have no parts, as on the device "meta".
   const TensorVisitor* wholes = nullptr;
   /// Set before a call of the first three, unless null: which entry of the
-  /// root the tensor lies below; SIZE_MAX for none.
+  /// root, a dict, the tensor lies below; SIZE_MAX for none.
   std::size_t* entry = nullptr;
 };
 

@@ -67,7 +67,7 @@ struct DistributedDataParallelOptions {
   /// Buffers (BatchNorm's statistics) are rank 0's at the start of every
   /// forward pass. Backward of an earlier pass that wrote and used a buffer
   /// throws LibTorch's "modified by an inplace operation" where rank 0's value
-  /// is another one.
+  /// is another one; on the CPU only, since a device would have to wait.
   bool forward_sync_buffers = true;
   /// Parameters and buffers are rank 0's at the start. False if they are equal
   /// already.

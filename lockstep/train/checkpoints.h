@@ -119,8 +119,8 @@ class CheckpointWriter {
   /// tried again first and has another. See Note [A best checkpoint that
   /// failed]. The file is numbered by `record.step`, or by `record.epoch` where
   /// no step is given; of one number there is one file, the last.
-  /// Errors: throws kInvalidArgument for one that is not the best and has the
-  /// number of the best that this writer wrote last, which it would replace.
+  /// Errors: throws kInvalidArgument for one without a number that would
+  /// replace the best that this writer wrote last.
   void write(const ckpt::Value& live, CheckpointRecord record);
 
   /// Outcomes since the last call, in order. Does not wait.

@@ -251,7 +251,8 @@ struct Task {
   LossFunction test_loss = {};
   /// What `loss` divides the sum over a batch by, where that is not its
   /// samples: ranks and parts of a batch weigh their gradients by it, so that
-  /// several do what one does. None: all samples count alike.
+  /// several do what one does. None, or targets that are no tensor: all samples
+  /// count alike.
   TargetCount divisor = {};
   /// How many samples' worth of targets count in the averages of losses that
   /// are told, of the training and of a test. None: all.

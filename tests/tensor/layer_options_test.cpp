@@ -100,6 +100,27 @@ TEST(LayerOptions, ThatAreTensorsStayTheCopysOwn) {
   EXPECT_TRUE(made->options.pos_weight().is_same(made->pos_weight));
 }
 
+// It may call what the copy's constructor made.
+TEST(LayerOptions, ThatAreFunctionsStayTheCopysOwn) {
+  int made = 0;
+  std::vector<int> calls(2);
+  const auto make = [&] {
+    const auto activation = [&calls, own = made++](const at::Tensor& x) {
+      ++calls.at(static_cast<std::size_t>(own));
+      return at::relu(x);
+    };
+    return std::make_shared<nn::TransformerEncoderLayerImpl>(
+        nn::TransformerEncoderLayerOptions(4, 2).dropout(0).activation(
+            activation));
+  };
+  const auto layer = make();
+  const auto copy = copy_constructed_by(make, *layer);
+  ASSERT_TRUE(copy);
+  copy->module->as<nn::TransformerEncoderLayer>()->forward(
+      torch::ones({3, 1, 4}));
+  EXPECT_THAT(calls, testing::ElementsAre(0, 1));
+}
+
 at::Tensor twice(at::Tensor x) {
   return x * 2;
 }

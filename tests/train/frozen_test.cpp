@@ -50,6 +50,14 @@ TEST_F(FrozenTest, AnotherRunOfTheModuleTrainsAllOfIt) {
   EXPECT_TRUE(mean().equal(statistics));
   config.freeze = "";
   config.output = dir_ / "next";
+  {
+    TrainConfig again = frozen("again");
+    Trainer over(again, {.own = own});
+    over.run();
+    net_->first->weight.set_requires_grad(false); // the program's own
+  }
+  EXPECT_FALSE(net_->first->weight.requires_grad());
+  net_->first->weight.set_requires_grad(true);
   train(config, {.own = own});
   EXPECT_FALSE(first().equal(weights));
   EXPECT_FALSE(mean().equal(statistics));

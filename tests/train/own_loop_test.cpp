@@ -173,5 +173,15 @@ TEST_F(OwnLoopTest, TheBestOneIsNotReplacedByAnother) {
   EXPECT_EQ(step_in(best), 7.0);
 }
 
+// As loops do that save the best one, and then each.
+TEST_F(OwnLoopTest, TheBestOneMayBeWrittenAgainUnderItsNumber) {
+  CheckpointWriter writer(folder_);
+  step_ = 5;
+  writer.write(state_.save(), {.step = 5, .is_best = true});
+  writer.write(state_.save(), {.step = 5});
+  writer.finish();
+  EXPECT_EQ(step_in(folder_ + "/" + std::string(kBestFile)), 5.0);
+}
+
 } // namespace
 } // namespace lockstep::train

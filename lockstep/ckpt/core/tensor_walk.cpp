@@ -39,6 +39,7 @@ class TensorWalk final : public ValueWalk {
       : ValueWalk(bounds), visitors_(visitors) {}
 
   Status run(const Value& root) {
+    top_ = root.as_dict();
     LOCKSTEP_TRY(walk(root));
     is_named_ = false;
     LOCKSTEP_TRY(visit_all(placed_, visitors_.placed));
@@ -62,6 +63,13 @@ class TensorWalk final : public ValueWalk {
     std::optional<LayoutTensor> layout = {};
   };
 
+  // By its place: what lies in an object may be visited under the same name.
+  [[nodiscard]] bool is_next_entry(const Value& value) const {
+    const std::size_t next = entry_ + 1;
+    return top_ != nullptr && next < top_->items.size() &&
+           &value == &top_->items[next].second;
+  }
+
   // What is found on the way is put behind.
   Status visit_all(
       const std::vector<Pending>& pending,
@@ -80,7 +88,9 @@ class TensorWalk final : public ValueWalk {
   }
 
   Status visit(const Value& value) override {
-    entry_ += is_named_ && path_size() == 1 ? 1 : 0;
+    if (is_named_ && is_next_entry(value)) {
+      ++entry_;
+    }
     const bool is_node = value.as_tensor() != nullptr || child_count(value) > 0;
     const bool is_new = is_node && met_.insert(value.address()).second;
     if (const Tensor* tensor = value.as_tensor()) {
@@ -168,6 +178,7 @@ class TensorWalk final : public ValueWalk {
   TensorVisitors visitors_;
   // Of the tensors that are visited now.
   const TensorVisitor* found_ = visitors_.named;
+  const Dict* top_ = nullptr;
   // That of the root which is gone through; before the first, none.
   std::size_t entry_ = kNoEntry;
   bool is_named_ = true;

@@ -36,9 +36,7 @@ Value shallow_copy(const Value& value) {
 
 } // namespace
 
-Result<Value> TreeCopy::copy_child(
-    const Value& /*parent*/,
-    const Child& child) {
+Result<Value> TreeCopy::copy_child(const Child& child) {
   return copy(*child.value);
 }
 
@@ -66,7 +64,7 @@ Result<Value> TreeCopy::copy(const Value& value) {
   ++depth_;
   Value made = shallow_copy(value);
   for (std::size_t i = 0; i < child_count(made); ++i) {
-    LOCKSTEP_ASSIGN(child_at(made, i), copy_child(value, child_of(value, i)));
+    LOCKSTEP_ASSIGN(child_at(made, i), copy_child(child_of(value, i)));
   }
   --depth_;
   LOCKSTEP_TRY(change(made));

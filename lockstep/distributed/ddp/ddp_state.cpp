@@ -129,7 +129,8 @@ void DistributedDataParallelBase::State::reduce_by(
 // must not change, as if nothing had been written: Python's never does. But if
 // this rank's forward wrote it (`scale.copy_(x.max())`), and rank `src` has
 // another value, the gradient of that graph would be that of another output:
-// the new version lets backward say so.
+// the new version lets backward say so. Not on devices, for which a comparison
+// would wait.
 void DistributedDataParallelBase::State::sync_buffers(int src) {
   const at::NoGradGuard no_grad;
   if (synced.empty()) { // their modules were taken out
@@ -138,7 +139,9 @@ void DistributedDataParallelBase::State::sync_buffers(int src) {
   const auto versions = versions_of(synced);
   std::vector<at::Tensor> written(synced.size());
   for (std::size_t i = 0; i < synced.size(); ++i) {
-    if (synced_versions.empty() || synced_versions[i] != versions[i]) {
+    const bool is_counted =
+        synced_versions.empty() || synced_versions[i] != versions[i];
+    if (is_counted && group.rank() != src && synced[i].is_cpu()) {
       written[i] = synced[i].detach().clone();
     }
   }

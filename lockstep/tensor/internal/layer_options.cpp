@@ -12,6 +12,11 @@ namespace {
 
 namespace nn = torch::nn;
 
+bool is_function(const nn::activation_t& activation) {
+  return std::holds_alternative<std::function<at::Tensor(const at::Tensor&)>>(
+      activation);
+}
+
 template <class Options>
 void keep_own(Options& options, Options& own) {
   if constexpr (requires { options.weight(own.weight()); }) {
@@ -28,6 +33,11 @@ void keep_own(Options& options, Options& own) {
   }
   if constexpr (requires { options.distance_function(); }) {
     options.distance_function(own.distance_function());
+  }
+  if constexpr (requires { is_function(options.activation()); }) {
+    if (is_function(options.activation()) || is_function(own.activation())) {
+      options.activation(own.activation());
+    }
   }
 }
 

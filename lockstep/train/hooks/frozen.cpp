@@ -111,8 +111,12 @@ class Frozen final : public StepHook {
   }
 
  private:
-  // Norms are as the module around them is by then.
+  // Once: afterwards the module is the program's. Norms are as the module
+  // around them is by then.
   void release() noexcept {
+    if (std::exchange(is_released_, true)) {
+      return;
+    }
     for (at::Tensor& parameter : parameters_) {
       parameter.set_requires_grad(true);
     }
@@ -174,6 +178,7 @@ class Frozen final : public StepHook {
   std::int64_t until_;
   std::vector<at::Tensor> parameters_;
   std::vector<std::shared_ptr<torch::nn::Module>> norms_;
+  bool is_released_ = false;
 };
 
 } // namespace

@@ -136,7 +136,8 @@ double MicroBatches::share(const Batch& part, const Batch& batch) const {
   if (part.size() == batch.size()) {
     return 1.0;
   }
-  if (const auto& divisor = setup_.strategy->task().divisor) {
+  const auto& divisor = setup_.strategy->task().divisor;
+  if (divisor && batch.targets.defined()) {
     const double all = divisor(batch.targets);
     return all > 0 ? divisor(part.targets) / all : 0.0;
   }

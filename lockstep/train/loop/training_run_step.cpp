@@ -84,7 +84,8 @@ std::vector<double> TrainingRun::shares_of(
     return shares;
   }
   std::ranges::transform(batches, shares.begin(), [&](const Batch& batch) {
-    return divisor(batch.targets);
+    return batch.targets.defined() ? divisor(batch.targets)
+                                   : static_cast<double>(batch.size());
   });
   std::vector<double> sums = shares;
   group_.sum(sums);

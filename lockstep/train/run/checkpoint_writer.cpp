@@ -67,10 +67,9 @@ Error blocked_by(const CheckpointOutcome& best) {
       {.code = ErrorCode::kInvalidArgument,
        .op = "train.checkpoint",
        .message = format(
-           "step {}, epoch {} is the number of the best checkpoint, which this "
-           "one would replace",
-           record.step,
-           record.epoch),
+           "this checkpoint has no number, and would replace the best one, {}, "
+           "which had none either",
+           checkpoint_name(0)),
        .hint = "write(state, {.epoch = ..., .step = ...}) with numbers that "
                "grow",
        .path = record.path});
@@ -107,7 +106,7 @@ void CheckpointWriter::write(const ckpt::Value& live, CheckpointRecord record) {
   record.path = format("{}/{}", folder_, checkpoint_name(number));
   if (record.is_best) {
     best_path_ = record.path;
-  } else if (record.path == best_path_) {
+  } else if (number == 0 && record.path == best_path_) {
     refuse_replacing(record);
   }
   std::unique_lock lock(mutex_);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -98,20 +99,30 @@ std::string tag_of(const Tensor& tensor) {
       escape(tensor.storage->location, 20));
 }
 
-// The `step` of each parameter in the state of an optimizer.
-bool is_step_counter(const Value& parent, const Child& child) {
-  const Tensor* tensor = child.value->as_tensor();
-  return tensor != nullptr && tensor->sizes.empty() &&
-         parent.as_dict() != nullptr && child.slot == ChildSlot::kItem &&
-         parent.as_dict()->items[child.index].first.text() == "step";
+using TensorSet = std::unordered_set<const Tensor*>;
+
+// The `step` of each parameter in the state of an optimizer, wherever else it
+// may lie.
+TensorSet step_counters(const Value& root) {
+  TensorSet counters;
+  NodeWalk().run(root, [&counters](const Value& node) {
+    const Value* step = node.as_dict() == nullptr ? nullptr : node.find("step");
+    const Tensor* tensor = step == nullptr ? nullptr : step->as_tensor();
+    if (tensor != nullptr && tensor->sizes.empty()) {
+      counters.insert(tensor);
+    }
+    return true;
+  });
+  return counters;
 }
 
 class Converter final : public TreeCopy {
  public:
-  explicit Converter(ConvertOptions options)
+  explicit Converter(ConvertOptions options, TensorSet counters = {})
       : TreeCopy("ckpt.convert"),
         options_(std::move(options)),
-        budget_(options_.max_expanded_bytes) {
+        budget_(options_.max_expanded_bytes),
+        counters_(std::move(counters)) {
     if (options_.dtype) {
       ConvertOptions rest = options_;
       rest.dtype.reset();
@@ -130,17 +141,17 @@ class Converter final : public TreeCopy {
 
   // What stands in the copy for a tensor that was copied.
   [[nodiscard]] const Tensor& converted(const Tensor& tensor) const {
-    const Value* made = copy_of(&tensor);
-    made = made == nullptr && places_ ? places_->copy_of(&tensor) : made;
+    const bool is_counter = places_ && counters_.contains(&tensor);
+    const Value* made = (is_counter ? *places_ : *this).copy_of(&tensor);
     LOCKSTEP_CHECK(made != nullptr);
     return *made->as_tensor();
   }
 
  private:
-  Result<Value> copy_child(const Value& parent, const Child& child) override {
+  Result<Value> copy_child(const Child& child) override {
     const bool keeps_type =
-        places_ != nullptr &&
-        (child.slot == ChildSlot::kQuantizer || is_step_counter(parent, child));
+        places_ != nullptr && (child.slot == ChildSlot::kQuantizer ||
+                               counters_.contains(child.value->as_tensor()));
     return keeps_type ? places_->copy(*child.value) : copy(*child.value);
   }
 
@@ -278,6 +289,7 @@ class Converter final : public TreeCopy {
   ExpansionBudget budget_;
   // That of the tensor that was looked at last.
   const Storage* last_ = nullptr;
+  TensorSet counters_;
   // For what keeps its type: counters, and the scales of quantized tensors.
   // Null if all does.
   std::unique_ptr<Converter> places_;
@@ -343,7 +355,9 @@ Result<Converted> convert_tensors(
             dtype_info(*options.dtype).name)};
   }
   LOCKSTEP_TRY(check_map_location(options.map_location));
-  Converter converter(options);
+  Converter converter(
+      options,
+      options.dtype ? step_counters(root) : TensorSet());
   Converted result;
   LOCKSTEP_ASSIGN(result.root, converter.run(root));
   LOCKSTEP_TRY(note_changes(root, converter, options.dtype, result));

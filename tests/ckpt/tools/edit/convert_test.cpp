@@ -339,6 +339,20 @@ TEST(ConvertTensors, StepCountersAndSmallFloatsKeepTheirType) {
   EXPECT_THAT(result->kept, ElementsAre("f8", "state.step"));
 }
 
+TEST(ConvertTensors, ACounterKeepsItsTypeWhereverElseItLies) {
+  const Value step = tensor_of<float>(DType::kFloat32, {2049}, {});
+  const Value root = Value::dict(
+      {{"global_step", step}, {"state", Value::dict({{"step", step}})}});
+  const auto result = convert_tensors(root, {.dtype = DType::kBFloat16});
+  ASSERT_TRUE(result) << to_string(result.error());
+  const Value& global = *result->root.find("global_step");
+  const Value& counter = *result->root.find("state")->find("step");
+  EXPECT_EQ(counter.as_tensor()->dtype, DType::kFloat32);
+  EXPECT_EQ(global.address(), counter.address());
+  EXPECT_THAT(result->kept, ElementsAre("global_step", "state.step"));
+  EXPECT_TRUE(result->changes.empty());
+}
+
 TEST(ConvertTensors, RefuseToMoveBytesToMeta) {
   const Value root = tensor_of<float>(DType::kFloat32, {1}, {1});
   EXPECT_FALSE(convert_tensors(root, {.map_location = "meta"}));

@@ -51,8 +51,14 @@ TEST(Summary, CountsATensorForTheEntryThatHoldsIt) {
   const Value one = tensor_of<float>(DType::kFloat32, {1}, {1});
   const Value two = tensor_of<float>(DType::kFloat32, {1, 2}, {2});
   const Value three = tensor_of<float>(DType::kFloat32, {1, 2, 3}, {3});
+  const Value state = Value::dict({{"lr", 1}});
   Value root = Value::dict(
-      {{"a", Value::dict({{"b", Value::dict({{"c", one}})}})},
+      {{"args",
+        Object{
+            .global = "argparse.Namespace",
+            .args = std::make_shared<Value>(Tuple{}),
+            .state = std::make_shared<Value>(state)}},
+       {"a", Value::dict({{"b", Value::dict({{"c", one}})}})},
        {"epoch", 3},
        {"a.b", Value::dict({{"c", two}})},
        {"set", Set{.items = {three}}}});
@@ -64,7 +70,7 @@ TEST(Summary, CountsATensorForTheEntryThatHoldsIt) {
   for (const KeySummary& key : summarize(file)->keys) {
     elements.push_back(key.elements);
   }
-  EXPECT_THAT(elements, ElementsAre(1, 0, 2, 3, 2));
+  EXPECT_THAT(elements, ElementsAre(0, 1, 0, 2, 3, 2));
   EXPECT_EQ(summarize(file)->elements, 1U + 2 + 3 + 2 + 1 + 3);
 }
 
