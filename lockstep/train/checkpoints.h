@@ -120,7 +120,7 @@ class CheckpointWriter {
   /// failed]. The file is numbered by `record.step`, or by `record.epoch` where
   /// no step is given; of one number there is one file, the last.
   /// Errors: throws kInvalidArgument for one without a number that would
-  /// replace the best that this writer wrote last.
+  /// replace the best of the folder.
   void write(const ckpt::Value& live, CheckpointRecord record);
 
   /// Outcomes since the last call, in order. Does not wait.
@@ -153,7 +153,7 @@ class CheckpointWriter {
   std::unique_ptr<Job> job_;
   /// The best checkpoint, if it failed. Its copy is the buffer's.
   std::unique_ptr<Job> pending_;
-  /// Of the last one that was given as the best.
+  /// Of the last one that was the best.
   std::string best_path_ = {};
   std::vector<CheckpointOutcome> finished_;
   /// Last: it uses all of the above.

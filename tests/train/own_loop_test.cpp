@@ -173,6 +173,12 @@ TEST_F(OwnLoopTest, TheBestOneIsNotReplacedByAnother) {
   EXPECT_EQ(step_in(best), 7.0);
 }
 
+TEST_F(OwnLoopTest, TheBestOneOfAnEarlierProcessIsNotReplaced) {
+  CheckpointWriter(folder_).write(state_.save(), {.is_best = true});
+  CheckpointWriter next(folder_);
+  EXPECT_THROW(next.write(state_.save(), {}), Exception);
+}
+
 // As loops do that save the best one, and then each.
 TEST_F(OwnLoopTest, TheBestOneMayBeWrittenAgainUnderItsNumber) {
   CheckpointWriter writer(folder_);

@@ -93,6 +93,10 @@ CheckpointWriter::CheckpointWriter(
   // What a killed process left. Whatever cannot be removed is in nobody's way.
   (void)remove_stale_temporaries(fs_, folder_, is_another_process);
   (void)prune_checkpoints(fs_, folder_, options_.keep);
+  // That of an earlier process; where there is no such link, its own path.
+  if (const auto best = fs_.resolve(format("{}/{}", folder_, kBestFile))) {
+    best_path_ = format("{}/{}", folder_, base_name(*best));
+  }
   if (options_.in_background) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
