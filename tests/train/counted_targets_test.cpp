@@ -186,13 +186,13 @@ TEST_P(CountedTargets, ATestIsTheMeanOverAllThatIsCounted) {
   const at::NoGradGuard no_grad;
   auto& net = dynamic_cast<CountedNetImpl&>(own.model.module());
   const bool has_masks = GetParam().has_masks;
-  const double expected = at::cross_entropy_loss(
-                              net.forward(images()),
-                              has_masks ? masks() : classes(),
-                              /*weight=*/{},
-                              at::Reduction::Mean,
-                              has_masks ? 255 : -100)
-                              .item<double>();
+  const auto expected = at::cross_entropy_loss(
+                            net.forward(images()),
+                            has_masks ? masks() : classes(),
+                            /*weight=*/{},
+                            at::Reduction::Mean,
+                            has_masks ? 255 : -100)
+                            .item<double>();
   for (const std::int64_t size : {1, 5, 32}) {
     wanted.val_batch_size = size;
     EXPECT_NEAR(train(wanted, {.own = own}).test->loss, expected, 1e-6)
