@@ -83,9 +83,9 @@ Status save(
     const SaveOptions& options = {},
     FileSystem& fs = real_fs());
 
-/// The bytes that `save` would write, for a caller who sends or keeps them:
+/// The bytes that `save` would write to "archive.pt", to be sent or kept:
 /// `load(make_source(bytes), name)` and Python's `torch.load` of a BytesIO read
-/// them. Errors: those of `save` but kIo.
+/// them. Errors: those of `save`; kIo if a file that holds a storage fails.
 Result<std::string> save_bytes(const Value& root);
 
 /// The bytes of an .npy file with the elements of `tensor`, in blocks.

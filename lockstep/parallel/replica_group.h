@@ -191,8 +191,8 @@ using ReplicaOutputs = structure::CallOutputs;
 ///   own buffers is dropped, so BatchNorm keeps replica 0's statistics. Graphs
 ///   of earlier passes: Note [Buffers of earlier graphs] in broadcast.h.
 /// - Replica 0 runs in the caller's thread, and so does each other replica
-/// whose
-///   thread has not begun by then: Note [Waiting] in worker_pool.h.
+///   whose thread has not begun by then: Note [Waiting] in
+///   worker_pool.h.
 /// - Whatever happens to parameters and buffers between two passes, replicas
 ///   follow it: Note [Following the master] in replica_set.h.
 /// - What forward does to an input in place the caller sees, as with one

@@ -153,15 +153,13 @@ void DistributedDataParallelBase::State::sync_buffers(int src) {
         src);
   });
   for (std::size_t i = 0; i < synced.size(); ++i) {
-    if (!synced[i].is_inference()) {
-      auto counter = torch::autograd::impl::version_counter(synced[i]);
-      counter.set_version(versions[i]);
+    if (synced[i].is_inference()) {
+      continue;
     }
-  }
-  for (std::size_t i = 0; i < synced.size(); ++i) {
-    if (written[i].defined() && !synced[i].is_inference() &&
-        !surely_same_values(written[i], synced[i])) {
-      synced[i].unsafeGetTensorImpl()->bump_version();
+    auto counter = torch::autograd::impl::version_counter(synced[i]);
+    counter.set_version(versions[i]);
+    if (written[i].defined() && !same_values(written[i], synced[i])) {
+      counter.bump();
     }
   }
   synced_versions = versions_of(synced);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/internal/layer_options.h"
 
+#include <functional>
 #include <utility>
+#include <variant>
 
 #include <torch/nn/modules.h>
 

@@ -194,6 +194,19 @@ Result<std::uint64_t> write_archive(
   return zip.position();
 }
 
+std::uint64_t archive_bytes(
+    const std::string& root,
+    std::span<const ArchiveRecord> records) {
+  std::vector<PlannedRecord> planned;
+  planned.reserve(records.size());
+  for (const ArchiveRecord& record : records) {
+    planned.push_back(
+        {record.name,
+         record.storage ? record.storage->nbytes : record.text.size()});
+  }
+  return zip_file_bytes(root, planned);
+}
+
 Status save_archive(
     const std::string& path,
     Result<std::vector<ArchiveRecord>> records,
@@ -205,13 +218,6 @@ Status save_archive(
       checked_root(
           options.archive_name.empty() ? default_root(path)
                                        : options.archive_name));
-  std::vector<PlannedRecord> planned;
-  planned.reserve(all.size());
-  for (const ArchiveRecord& record : all) {
-    planned.push_back(
-        {record.name,
-         record.storage ? record.storage->nbytes : record.text.size()});
-  }
   return write_file_atomically(
       fs,
       path,
@@ -219,7 +225,7 @@ Status save_archive(
         LOCKSTEP_TRY(write_archive(file, root, all, options.reuse_checksums));
         return {};
       },
-      {.expected_bytes = zip_file_bytes(root, planned),
+      {.expected_bytes = archive_bytes(root, all),
        .durable = options.durable,
        .reserve = !options.reuse_checksums,
        .replace = options.replace});

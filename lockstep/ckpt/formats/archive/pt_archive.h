@@ -55,6 +55,11 @@ Result<std::uint64_t> write_archive(
     std::span<const ArchiveRecord> records,
     bool reuse_checksums = false);
 
+/// The length of that archive at the start of a file. Units: bytes.
+std::uint64_t archive_bytes(
+    const std::string& root,
+    std::span<const ArchiveRecord> records);
+
 /// Replaces the file `path` by an archive of `records`, or gives their error
 /// the path. The top folder is the one that `options` name, else the file's
 /// name by PyTorch's rule. Errors: those of `write_archive`; kInvalidArgument.

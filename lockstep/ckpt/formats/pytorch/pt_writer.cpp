@@ -35,7 +35,10 @@ class MemoryFile final : public WritableFile {
     return {};
   }
   Status write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {
-    return Error{.code = ErrorCode::kUnsupported, .op = "ckpt.save"};
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.save",
+        .message = "bytes in memory are only appended to"};
   }
   Status sync() override {
     return {};
@@ -51,10 +54,12 @@ class MemoryFile final : public WritableFile {
 } // namespace
 
 Result<std::string> pt_bytes(const Value& root) {
+  constexpr const char* kTop = "archive"; // as Python's of a BytesIO
   LOCKSTEP_ASSIGN(const auto records, records_of(root, {}));
   std::string text;
+  text.reserve(internal::archive_bytes(kTop, records));
   MemoryFile file(text);
-  LOCKSTEP_TRY(internal::write_archive(file, "archive", records));
+  LOCKSTEP_TRY(internal::write_archive(file, kTop, records));
   return text;
 }
 
