@@ -14,8 +14,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 #include "lockstep/train/inference/outputs.h"
-#include "lockstep/train/state/trained_data.h"
 
 namespace lockstep::cli_train {
 

@@ -12,8 +12,8 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/open_dataset.h"
-#include "lockstep/train/run/config_file.h"
-#include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/checkpoints/config_file.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 #include "lockstep/train/step/device_choice.h"
 
 namespace lockstep::cli_train {

@@ -17,11 +17,11 @@
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/launch/internal/job_note.h"
 #include "lockstep/report/console_log.h"
+#include "lockstep/train/checkpoints/augment_file.h"
+#include "lockstep/train/checkpoints/config_file.h"
 #include "lockstep/train/loop/interrupt.h"
 #include "lockstep/train/observers/bar_observer.h"
 #include "lockstep/train/observers/line_observer.h"
-#include "lockstep/train/run/config_file.h"
-#include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::cli_train {

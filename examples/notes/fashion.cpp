@@ -13,7 +13,6 @@ namespace nn = torch::nn;
 int main(int argc, char** argv) {
   torch::manual_seed(0);
   const int count = argc > 1 ? std::stoi(argv[1]) : 256;
-  const char* devices = argc > 2 ? argv[2] : "";
   const auto some = std::views::iota(0, count);
   const auto train_set = ls::fashion_mnist();
   const auto val_set = ls::fashion_mnist("", {.train = false});
@@ -21,7 +20,7 @@ int main(int argc, char** argv) {
   ls::Loader val_loader(ls::subset(val_set, some), {.batch_size = 64});
   const auto net =
       ls::make_model("resnet18", {.num_classes = 10, .in_channels = 1});
-  ls::DataParallel model(net, {.devices = devices});
+  ls::DataParallel model(net, {.devices = argc > 2 ? argv[2] : ""});
   const auto device = model->devices().front();
   model->to(device);
   nn::CrossEntropyLoss criterion;
@@ -30,30 +29,29 @@ int main(int argc, char** argv) {
 
   const auto train = [&] {
     model->train();
-    double total = 0;
+    double sum = 0;
     for (auto& [images, targets] : train_loader) {
       const auto labels = targets.to(device);
       optimizer.zero_grad();
       const auto loss = criterion(model->forward(images), labels);
       loss.backward();
       optimizer.step();
-      total += loss.item<double>() * double(labels.size(0));
+      sum += loss.item<double>() * double(labels.size(0));
     }
-    train_losses.push_back(total / count);
+    train_losses.push_back(sum / count);
   };
 
   const auto val = [&] {
     const torch::NoGradGuard no_grad;
     model->eval();
-    double total = 0, correct = 0;
+    double sum = 0, correct = 0;
     for (auto& [images, targets] : val_loader) {
       const auto labels = targets.to(device);
       const auto output = model->forward(images);
-      const auto loss = criterion(output, labels);
-      total += loss.item<double>() * double(labels.size(0));
+      sum += criterion(output, labels).item<double>() * double(labels.size(0));
       correct += output.argmax(1).eq(labels).sum().item<double>();
     }
-    val_losses.push_back(total / count);
+    val_losses.push_back(sum / count);
     accuracies.push_back(100 * correct / count);
   };
 

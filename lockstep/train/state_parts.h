@@ -15,7 +15,6 @@
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/train/state_part.h"
-#include "lockstep/train/strategy.h"
 
 #pragma GCC visibility push(default)
 namespace torch::optim {
@@ -45,10 +44,6 @@ StatePart scheduler_part(Scheduler& scheduler, std::string key = "scheduler");
 StatePart generator_part(
     std::span<const c10::Device> devices = {},
     const dist::ProcessGroup& group = {});
-
-/// `buckets`: how the ranks of `strategy` average their gradients, a list of
-/// lists of numbers. A checkpoint may lack it. Every rank saves.
-StatePart bucket_part(Strategy& strategy);
 
 } // namespace lockstep::train
 #pragma GCC visibility pop

@@ -28,6 +28,7 @@
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/rng.h"
+#include "lockstep/train/state_part.h"
 #include "lockstep/train/task.h"
 
 #pragma GCC visibility push(default)
@@ -360,6 +361,10 @@ class AnyModel {
   std::function<std::unique_ptr<Strategy>(StrategyOptions)> make_;
   std::function<void(torch::nn::Module&, const at::Tensor&)> forward_;
 };
+
+/// `buckets`: how the ranks of `strategy` average their gradients, a list of
+/// lists of numbers. A checkpoint may lack it. Every rank saves.
+StatePart bucket_part(Strategy& strategy);
 
 } // namespace lockstep::train
 #pragma GCC visibility pop

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
 #include "lockstep/train/trainer.h"
 #include "tests/cuda/support.h"
 #include "tests/support/scratch_dir.h"

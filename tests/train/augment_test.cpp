@@ -8,7 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/state/augment_file.h"
+#include "lockstep/train/checkpoints/augment_file.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -18,7 +18,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/checkpoints.h"
-#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
 #include "tests/support/fault_fs.h"
 #include "tests/support/memory_fs.h"
 

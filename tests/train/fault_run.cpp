@@ -12,8 +12,8 @@
 #include "lockstep/metrics/metric.h"
 #include "lockstep/train/loop/cursor.h"
 #include "lockstep/train/observers/line_observer.h"
-#include "lockstep/train/observers/record_row.h"
 #include "lockstep/train/observers/run_outputs.h"
+#include "lockstep/train/records/record_row.h"
 
 namespace lockstep::train {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lockstep/train/checkpoints.h"
-#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
 #include "tests/support/memory_fs.h"
 
 namespace lockstep::train {

@@ -11,7 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/train/run/config_file.h"
+#include "lockstep/train/checkpoints/config_file.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"
 

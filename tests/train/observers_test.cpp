@@ -7,8 +7,8 @@
 #include "lockstep/train/observers/csv_observer.h"
 #include "lockstep/train/observers/json_observer.h"
 #include "lockstep/train/observers/line_observer.h"
-#include "lockstep/train/observers/record_row.h"
 #include "lockstep/train/observers/run_log.h"
+#include "lockstep/train/records/record_row.h"
 #include "lockstep/train/task.h"
 #include "tests/support/memory_fs.h"
 

@@ -8,7 +8,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "lockstep/train/checkpoints.h"
-#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
 #include "lockstep/train/state_parts.h"
 #include "tests/support/scratch_dir.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
 #include "tests/support/fault_fs.h"
 #include "tests/support/memory_fs.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a checkpoint says of the data, and what a run that goes on makes of it.
-#include "lockstep/train/state/trained_data.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>

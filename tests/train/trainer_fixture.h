@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/ckpt/load.h"
-#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
 #include "lockstep/train/trainer.h"
 #include "tests/support/scratch_dir.h"
 

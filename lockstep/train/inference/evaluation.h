@@ -13,7 +13,7 @@
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/metrics/metric.h"
-#include "lockstep/train/state/trained_data.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 #include "lockstep/train/strategy.h"
 #include "lockstep/train/task.h"
 

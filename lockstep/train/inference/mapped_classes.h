@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/train/state/trained_data.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 
 namespace lockstep::train {
 

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "lockstep/train/state/trained_data.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 
 namespace lockstep::train {
 

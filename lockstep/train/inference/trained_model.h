@@ -16,8 +16,8 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/models/model.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/state/trained_data.h"
 #include "lockstep/train/strategy.h"
 #include "lockstep/train/task.h"
 

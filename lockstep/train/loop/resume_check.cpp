@@ -10,7 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/program/internal/program_facts.h"
-#include "lockstep/train/run/config_file.h"
+#include "lockstep/train/checkpoints/config_file.h"
 #include "lockstep/train/step/named_model.h"
 #include "lockstep/train/step/schedule.h"
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/train/checkpoints/run_folder.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 #include "lockstep/train/loop/resume_check.h"
 #include "lockstep/train/loop/smallest_batch.h"
 #include "lockstep/train/loop/training_run.h"
-#include "lockstep/train/run/run_folder.h"
-#include "lockstep/train/state/trained_data.h"
 
 namespace lockstep::train {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/train/observers/record_row.h"
-#include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/checkpoints/run_folder.h"
+#include "lockstep/train/records/record_row.h"
 
 namespace lockstep::train {
 namespace {

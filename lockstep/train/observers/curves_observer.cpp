@@ -5,7 +5,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/report/run_curves.h"
-#include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 
 namespace lockstep::train {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "lockstep/report/run_history.h"
+#include "lockstep/train/checkpoints/run_files.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/run/run_files.h"
 
 namespace lockstep::train {
 

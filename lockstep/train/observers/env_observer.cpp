@@ -21,7 +21,7 @@
 #include "lockstep/base/version.h"
 #include "lockstep/device/internal/gpu_names.h"
 #include "lockstep/tensor/internal/compat.h"
-#include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 
 namespace lockstep::train {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <string>
 
+#include "lockstep/train/checkpoints/run_files.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/run/run_files.h"
 #include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {

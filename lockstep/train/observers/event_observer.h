@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lockstep/report/event_file.h"
+#include "lockstep/train/checkpoints/run_files.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/run/run_files.h"
 
 namespace lockstep::train {
 

@@ -2,7 +2,7 @@
 #include "lockstep/train/observers/json_observer.h"
 
 #include "lockstep/base/strings.h"
-#include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 
 namespace lockstep::train {
 

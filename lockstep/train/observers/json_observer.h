@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "lockstep/report/run_history.h"
+#include "lockstep/train/checkpoints/run_files.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/observers/record_row.h"
-#include "lockstep/train/run/run_files.h"
+#include "lockstep/train/records/record_row.h"
 
 namespace lockstep::train {
 

@@ -10,8 +10,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/report/html_text.h"
 #include "lockstep/report/run_page.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 #include "lockstep/train/observers/env_observer.h"
-#include "lockstep/train/run/run_folder.h"
 
 namespace lockstep::train {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "lockstep/report/run_history.h"
+#include "lockstep/train/checkpoints/run_files.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/run/run_files.h"
 
 namespace lockstep::train {
 

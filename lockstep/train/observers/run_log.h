@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lockstep/base/log_sink.h"
-#include "lockstep/train/run/run_files.h"
+#include "lockstep/train/checkpoints/run_files.h"
 
 namespace lockstep::train {
 

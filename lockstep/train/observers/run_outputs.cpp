@@ -5,6 +5,7 @@
 
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
 #include "lockstep/train/observers/csv_observer.h"
 #include "lockstep/train/observers/curves_observer.h"
 #include "lockstep/train/observers/env_observer.h"
@@ -13,7 +14,6 @@
 #include "lockstep/train/observers/line_observer.h"
 #include "lockstep/train/observers/page_observer.h"
 #include "lockstep/train/observers/run_log.h"
-#include "lockstep/train/state/checkpoint_files.h"
 
 namespace lockstep::train {
 namespace {

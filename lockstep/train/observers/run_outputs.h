@@ -14,9 +14,9 @@
 #include "lockstep/base/log_sink.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/train/checkpoints.h"
+#include "lockstep/train/checkpoints/run_files.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/run/run_files.h"
-#include "lockstep/train/run/run_folder.h"
 #include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {

@@ -15,8 +15,8 @@
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/images.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/state/trained_data.h"
 #include "lockstep/train/strategy.h"
 
 namespace lockstep::train {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 #include "lockstep/base/internal/utc.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/report/event_file.h"
-#include "lockstep/train/run/config_file.h"
-#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
+#include "lockstep/train/checkpoints/config_file.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/run/config_file.h"
+#include "lockstep/train/checkpoints/config_file.h"
 
 #include <algorithm>
 #include <optional>

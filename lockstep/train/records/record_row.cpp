@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/observers/record_row.h"
+#include "lockstep/train/records/record_row.h"
 
 #include <algorithm>
 #include <array>

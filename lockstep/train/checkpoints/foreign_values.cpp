@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/state/foreign_values.h"
+#include "lockstep/train/checkpoints/foreign_values.h"
 
 #include <algorithm>
 #include <array>

@@ -10,7 +10,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/internal/trace_spans.h"
 #include "lockstep/train/checkpoints.h"
-#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
 
 namespace lockstep::train {
 namespace {

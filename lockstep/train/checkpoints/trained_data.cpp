@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/state/trained_data.h"
+#include "lockstep/train/checkpoints/trained_data.h"
 
 #include <algorithm>
 #include <array>

@@ -13,7 +13,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/checkpoints.h"
-#include "lockstep/train/state/foreign_values.h"
+#include "lockstep/train/checkpoints/foreign_values.h"
 
 namespace lockstep::train {
 namespace {

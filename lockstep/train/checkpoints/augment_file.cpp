@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/state/augment_file.h"
+#include "lockstep/train/checkpoints/augment_file.h"
 
 #include <algorithm>
 #include <array>

@@ -7,9 +7,9 @@
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/train/checkpoints.h"
+#include "lockstep/train/checkpoints/checkpoint_files.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 #include "lockstep/train/observer.h"
-#include "lockstep/train/run/run_folder.h"
-#include "lockstep/train/state/checkpoint_files.h"
 
 namespace lockstep::train {
 namespace {

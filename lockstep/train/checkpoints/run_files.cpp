@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/run/run_files.h"
+#include "lockstep/train/checkpoints/run_files.h"
 
 #include <algorithm>
 #include <limits>
