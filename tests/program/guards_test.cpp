@@ -158,6 +158,7 @@ TEST(GuardExpression, IsPythons) {
       "7/2",
       "(1 + 2)*3",
       "max(1, 5, 3) - min(4, 2)",
+      "torch.sym_max(1, torch.sym_min(7, 3)) < torch.sym_min(9, 2)",
       "round(2.5) + round(3.5) - round(-0.5)",
       "abs(-3) + math.floor(-2.5) + math.ceil(2.1) + math.trunc(-2.7)",
       "math.sqrt(2) + torch._sym_sqrt(9) + torch.sym_float(3)/2",

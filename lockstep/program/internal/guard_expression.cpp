@@ -74,9 +74,12 @@ constexpr std::array kProducts{
 constexpr Binary kPower{"**", [](double a, double b) {
                           return std::pow(a, b);
                         }};
+// The first two until PyTorch 2.13, the others from 2.14 on.
 constexpr std::array kChoices{
     Binary{"max(", choice_of<std::greater<>>},
-    Binary{"min(", choice_of<std::less<>>}};
+    Binary{"min(", choice_of<std::less<>>},
+    Binary{"torch.sym_max(", choice_of<std::greater<>>},
+    Binary{"torch.sym_min(", choice_of<std::less<>>}};
 constexpr Unary kNegate{"-", [](double x) { return -x; }};
 constexpr Unary kNot{"not ", [](double x) {
                        return truth<std::equal_to<>>(x, 0);
