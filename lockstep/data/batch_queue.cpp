@@ -159,24 +159,29 @@ void BatchQueue::Impl::work(const std::stop_token& stop) {
   }
 }
 
+// The slot is the consumer's until `consumed` passes it.
 bool BatchQueue::Impl::next_from_ring(void* batch) {
-  GiveBatch give;
-  {
-    std::unique_lock lock(mutex);
-    if (consumed >= epoch->size()) {
-      return false;
-    }
-    Slot& slot = ring[static_cast<std::size_t>(consumed) % ring.size()];
-    is_ready.wait(lock, [&] { return slot.ready; });
-    if (slot.error) {
-      std::rethrow_exception(slot.error);
-    }
-    give = std::move(slot.give);
-    slot = Slot{};
-    ++consumed;
+  std::unique_lock lock(mutex);
+  if (consumed >= epoch->size()) {
+    return false;
   }
+  Slot& slot = ring[static_cast<std::size_t>(consumed) % ring.size()];
+  is_ready.wait(lock, [&] { return slot.ready; });
+  lock.unlock();
+  if (slot.error) {
+    std::rethrow_exception(slot.error);
+  }
+  try {
+    slot.give(batch);
+  } catch (...) { // what was given in part cannot be given again
+    slot.error = std::current_exception();
+    throw;
+  }
+  lock.lock();
+  slot = Slot{};
+  ++consumed;
+  lock.unlock();
   can_work.notify_one();
-  give(batch);
   return true;
 }
 
@@ -227,9 +232,8 @@ bool BatchQueue::next(void* batch) {
   if (impl_->consumed >= impl_->epoch->size()) {
     return false;
   }
-  const GiveBatch give = impl_->read_batch(*impl_->epoch, impl_->consumed);
+  impl_->read_batch(*impl_->epoch, impl_->consumed)(batch);
   ++impl_->consumed;
-  give(batch);
   return true;
 }
 

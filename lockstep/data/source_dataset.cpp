@@ -109,23 +109,26 @@ class SourceDataset final : public Dataset {
     return [this, read = source_.reader(options)](
                std::span<const std::int64_t> indices,
                std::int64_t epoch) -> GiveBatch {
-      const GiveBatch give = read(indices, epoch);
-      const std::vector<std::int64_t> samples(indices.begin(), indices.end());
-      return [this, give, samples](void* to) {
-        give(to);
-        check(static_cast<std::optional<Batch>*>(to)->value(), samples);
+      const auto batch = std::make_shared<Batch>(taken(read(indices, epoch)));
+      check(*batch, indices);
+      return [batch](void* to) {
+        *static_cast<std::optional<Batch>*>(to) = std::move(*batch);
       };
     };
   }
 
  private:
+  static Batch taken(const GiveBatch& give) {
+    std::optional<Batch> batch;
+    give(&batch);
+    return std::move(batch).value();
+  }
+
   [[nodiscard]] Batch batch_of(
       std::span<const std::int64_t> indices,
       std::int64_t epoch) const {
     const LoaderOptions options{.batch_size = std::ssize(indices)};
-    std::optional<Batch> batch;
-    source_.reader(options)(indices, epoch)(&batch);
-    return batch.value_or(Batch());
+    return taken(source_.reader(options)(indices, epoch));
   }
 
   // That all samples are as the first one, and their classes are some.

@@ -124,6 +124,37 @@ TEST(AsDataset, WhatDoesNotFitIsNamed) {
       HasSubstr("from number 3 on are not as sample 0; expected images [2]"));
 }
 
+// Four batches of two samples.
+TEST(AsDataset, ABadBatchStaysUntilItIsSkipped) {
+  for (const std::int64_t workers : {0, 2}) {
+    for (const std::int64_t bad : {1, 3}) {
+      at::Tensor classes = torch::zeros({8}, torch::kLong);
+      classes[2 * bad + 1] = 9;
+      const auto data = as_dataset(
+          make_dataset(torch::arange(8).unsqueeze(1), classes),
+          {.num_classes = 3});
+      Loader loader(
+          std::shared_ptr<const Dataset>(data),
+          {.batch_size = 2, .workers = workers});
+      std::vector<std::int64_t> seen;
+      const auto go_on = [&] {
+        for (auto& [images, targets] : loader) {
+          seen.push_back(images[0].item<std::int64_t>() / 2);
+        }
+      };
+      for (int again = 0; again < 3; ++again) {
+        EXPECT_THAT(message_of(go_on), HasSubstr("is not a class"));
+        const LoaderState state = loader.state();
+        EXPECT_EQ(state, (LoaderState{.epoch = 0, .samples = 2 * bad}));
+        loader.resume(state);
+      }
+      loader.skip(1);
+      go_on();
+      EXPECT_THAT(seen, bad == 1 ? ElementsAre(0, 2, 3) : ElementsAre(0, 1, 2));
+    }
+  }
+}
+
 TEST(AsDataset, APairMayHaveAnyTarget) {
   using Target = std::map<std::string, torch::Tensor>;
   const auto data = as_dataset(make_dataset(5, [](std::int64_t i) {
