@@ -41,7 +41,7 @@ std::span<const T> span_of(const at::Tensor& tensor) {
 
 template <class T>
 void copy_rows(const at::Tensor& from, std::span<T> to) {
-  const at::Tensor rows = from.contiguous();
+  const at::Tensor rows = from.cpu().contiguous();
   LOCKSTEP_CHECK(static_cast<std::size_t>(rows.numel()) == to.size());
   std::ranges::copy(span_of<T>(rows), to.begin());
 }
@@ -97,6 +97,7 @@ class SourceDataset final : public Dataset {
       check_index(index, size());
     }
     const Batch batch = batch_of(indices, epoch);
+    check(batch, indices);
     copy_rows<float>(batch.images, images);
     if (target_.kind == TargetKind::kClasses) {
       copy_rows<std::int64_t>(batch.targets, targets.classes);

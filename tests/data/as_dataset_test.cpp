@@ -155,6 +155,18 @@ TEST(AsDataset, ABadBatchStaysUntilItIsSkipped) {
   }
 }
 
+// Both doors of a dataset look at what they give out.
+TEST(AsDataset, ReadRefusesSamplesOfAnotherShape) {
+  const auto data = as_dataset(make_dataset(2, [](std::int64_t i) {
+    return torch::rand({1, 2 + i, 3 - i}); // as many numbers
+  }));
+  std::vector<float> images(6);
+  EXPECT_THAT(
+      message_of(
+          [&] { data->read(std::vector<std::int64_t>{1}, 0, images, {}); }),
+      HasSubstr("expected images [1, 2, 3] and targets [], got [1, 3, 2]"));
+}
+
 TEST(AsDataset, APairMayHaveAnyTarget) {
   using Target = std::map<std::string, torch::Tensor>;
   const auto data = as_dataset(make_dataset(5, [](std::int64_t i) {
