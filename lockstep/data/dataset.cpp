@@ -62,16 +62,8 @@ class Reader {
             shape_.end(),
             std::int64_t{1},
             std::multiplies<>())),
-        images_(
-            static_cast<std::uint64_t>(options.batch_size * numel_) *
-                sizeof(float),
-            batches_of(options),
-            internal::pins(options)),
-        targets_(
-            static_cast<std::uint64_t>(options.batch_size * format_.numel()) *
-                c10::elementSize(type_of(format_)),
-            batches_of(options),
-            internal::pins(options)) {}
+        images_(batches_of(options), internal::pins(options)),
+        targets_(batches_of(options), internal::pins(options)) {}
 
   RawBatch read(std::span<const std::int64_t> indices, std::int64_t epoch);
   [[nodiscard]] TargetRows rows_in(void* memory, std::size_t samples) const;
@@ -105,8 +97,11 @@ RawBatch Reader::read(
     std::int64_t epoch) {
   const std::size_t size = indices.size();
   RawBatch raw{
-      .images = images_.take(),
-      .targets = targets_.take(),
+      .images =
+          images_.take(size * static_cast<std::size_t>(numel_) * sizeof(float)),
+      .targets = targets_.take(
+          size * static_cast<std::size_t>(format_.numel()) *
+          c10::elementSize(type_of(format_))),
       .size = std::ssize(indices)};
   const TargetRows rows = rows_in(raw.targets.get(), size);
   dataset_.read(

@@ -301,6 +301,14 @@ TEST(Loader, UsesMemoryAgainOnlyWhenReleased) {
   EXPECT_EQ(loader.next()->targets.const_data_ptr(), targets);
 }
 
+TEST(Loader, AsksForNoMoreMemoryThanItsBatchesTake) {
+  Loader loader(
+      std::make_shared<RandomDataset>(1 << 22, 2),
+      {.batch_size = 1 << 24}); // of so many samples: 2^48 bytes
+  loader.start_epoch({0, 1}, 0);
+  EXPECT_EQ(loader.next()->size(), 2);
+}
+
 // Whatever the threads do, the bytes are those of the plain loop.
 TEST(Loader, AugmentationIsEqualForAllThreadCounts) {
   const IdxFolder folder;

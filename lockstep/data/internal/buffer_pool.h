@@ -12,20 +12,20 @@
 
 namespace lockstep::internal {
 
-/// Buffers of one size. Threads: safe to use from several threads.
+/// Buffers of one size, that of the largest one asked for so far.
+/// Threads: safe to use from several threads.
 class BufferPool {
  public:
-  /// Units: bytes per buffer; `max_idle` buffers are kept when unused. Pinned
-  /// ones come from LibTorch's pool for CUDA, which also waits for copies that
-  /// still read them.
-  BufferPool(std::uint64_t bytes, std::size_t max_idle, bool pinned);
+  /// `max_idle` buffers are kept when unused. Pinned ones come from LibTorch's
+  /// pool for CUDA, which also waits for copies that still read them.
+  BufferPool(std::size_t max_idle, bool pinned);
 
-  /// A buffer, aligned to 64 bytes, of unspecified content. A tensor's storage
-  /// may own it: by that LibTorch knows pinned memory, also of parts of a
-  /// tensor. Ownership: goes back to the pool with its owner, also when the
-  /// pool object is gone by then. Errors: throws std::bad_alloc, and c10::Error
-  /// for pinned memory.
-  at::DataPtr take();
+  /// A buffer of at least `bytes`, aligned to 64 bytes, of unspecified content.
+  /// A tensor's storage may own it: by that LibTorch knows pinned memory, also
+  /// of parts of a tensor. Ownership: goes back to the pool with its owner,
+  /// also when the pool object is gone by then. Errors: throws std::bad_alloc,
+  /// and c10::Error for pinned memory.
+  at::DataPtr take(std::uint64_t bytes);
 
  private:
   struct State;
