@@ -126,6 +126,17 @@ std::string device_type_of(const ExportedModel& model) {
                           : first->device.substr(0, first->device.find(':'));
 }
 
+std::set<std::string, std::less<>> unsaved_buffers_of(
+    const ExportedModel& model) {
+  std::set<std::string, std::less<>> names;
+  for (const ExportedInput& input : model.inputs) {
+    if (input.kind == ExportedInputKind::kBuffer && !input.is_persistent) {
+      names.insert(input.target);
+    }
+  }
+  return names;
+}
+
 // Where the values go that the graph gives in place of changing inputs.
 std::vector<Mutation> mutations_of(
     const ExportedModel& model,
@@ -280,6 +291,7 @@ Program load_program(const std::string& path, const ProgramOptions& options) {
       .guards = std::move(guards),
       .parts = parts,
       .part_classes = std::move(context.part_classes),
+      .unsaved_buffers = unsaved_buffers_of(model),
       .mutations = mutations_of(model, context.parts),
       .nodes = model.graph.nodes.size(),
       .flags = context.flags,

@@ -23,9 +23,13 @@ using ckpt::ExportedInput;
 using ckpt::ExportedInputKind;
 using ckpt::ExportedKind;
 
-bool is_saved(const ExportedInput& input) {
-  return input.kind == ExportedInputKind::kParameter ||
-         (input.kind == ExportedInputKind::kBuffer && input.is_persistent);
+bool is_parameter(const ExportedInput& input) {
+  return input.kind == ExportedInputKind::kParameter;
+}
+
+// As LibTorch knows parameters and buffers.
+bool is_registered(const ExportedInput& input) {
+  return is_parameter(input) || input.kind == ExportedInputKind::kBuffer;
 }
 
 bool is_users(const ExportedInput& input) {
@@ -141,31 +145,30 @@ ProgramImpl::ProgramImpl(
   }
 }
 
-// In the order of named_parameters, then of named_buffers, as far as a tree
-// has it.
+// In the order of named_parameters, then of named_buffers.
 void ProgramImpl::register_parts() {
   const auto& inputs = data_->model->inputs;
-  program::PartTree tree(*this, *data_);
+  program::PartTree tree(*this, data_);
+  program::PartTree::Names parameters;
+  program::PartTree::Names buffers;
+  for (const ExportedInput& input : inputs) {
+    if (is_registered(input)) {
+      (is_parameter(input) ? parameters : buffers).push_back(input.target);
+    }
+  }
+  tree.add_all(parameters, buffers);
   std::set<std::string_view> known; // torch 2.6 names tied ones alike
-  for (const bool is_parameter : {true, false}) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const ExportedInput& input = inputs[i];
-      const bool is_of_kind =
-          is_parameter == (input.kind == ExportedInputKind::kParameter);
-      if (!is_saved(input) || !is_of_kind ||
-          !known.insert(input.target).second) {
-        continue;
-      }
-      const auto part = tree.at(program::parent_of(input.target));
-      const std::string name = input.target.substr(input.target.rfind('.') + 1);
-      if (is_parameter) {
-        part->register_parameter(
-            name,
-            tensors_[i],
-            tensors_[i].requires_grad());
-      } else {
-        part->register_buffer(name, tensors_[i]);
-      }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ExportedInput& input = inputs[i];
+    if (!is_registered(input) || !known.insert(input.target).second) {
+      continue;
+    }
+    const auto part = tree.at(program::parent_of(input.target));
+    const std::string name = input.target.substr(input.target.rfind('.') + 1);
+    if (is_parameter(input)) {
+      part->register_parameter(name, tensors_[i], tensors_[i].requires_grad());
+    } else {
+      part->register_buffer(name, tensors_[i]);
     }
   }
   parts_.push_back(nullptr); // this module, which must not own itself
@@ -307,12 +310,11 @@ void ProgramImpl::to(
     bool non_blocking) {
   Model::to(device, non_blocking);
   convert(dtype, non_blocking);
-  move_unsaved(device, dtype);
+  move_constants(device);
 }
 
 void ProgramImpl::to(at::ScalarType dtype, bool non_blocking) {
   convert(dtype, non_blocking);
-  move_unsaved(std::nullopt, dtype);
 }
 
 // As Python's `to`, which leaves integers alone; LibTorch's does not.
@@ -330,35 +332,32 @@ void ProgramImpl::convert(at::ScalarType dtype, bool non_blocking) {
 
 void ProgramImpl::to(c10::Device device, bool non_blocking) {
   Model::to(device, non_blocking);
-  move_unsaved(device, std::nullopt);
+  move_constants(device);
 }
 
-// Buffers that LibTorch does not know of; constants keep their type, as in
-// Python.
-void ProgramImpl::move_unsaved(
-    std::optional<c10::Device> device,
-    std::optional<at::ScalarType> dtype) {
+// LibTorch does not know of them; they keep their type, as in Python.
+void ProgramImpl::move_constants(c10::Device device) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const ExportedInput& input = data_->model->inputs[i];
-    if (!tensors_[i].defined() || is_saved(input)) {
-      continue;
+    if (tensors_[i].defined() && !is_registered(data_->model->inputs[i])) {
+      tensors_[i] = tensors_[i].to(device);
     }
-    const bool converts =
-        dtype && input.kind == ExportedInputKind::kBuffer &&
-        (tensors_[i].is_floating_point() || tensors_[i].is_complex());
-    tensors_[i] = tensors_[i].to(
-        device.value_or(tensors_[i].device()),
-        converts ? *dtype : tensors_[i].scalar_type());
   }
+}
+
+bool ProgramImpl::is_unsaved(std::string_view buffer) const {
+  return data_->unsaved_buffers.contains(buffer);
 }
 
 std::vector<std::pair<std::string, at::Tensor>> ProgramImpl::unsaved_tensors()
     const {
   std::vector<std::pair<std::string, at::Tensor>> found;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].defined() && !is_saved(data_->model->inputs[i])) {
-      found.emplace_back(data_->model->inputs[i].target, tensors_[i]);
+    const ExportedInput& input = data_->model->inputs[i];
+    if (tensors_[i].defined() &&
+        (!is_registered(input) ||
+         data_->unsaved_buffers.contains(input.target))) {
+      found.emplace_back(input.target, tensors_[i]);
     }
   }
   return found;

@@ -39,6 +39,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "lockstep/models/model.h"
+#include "lockstep/tensor/state_dict.h"
 #include "lockstep/tensor/structure.h"
 
 #pragma GCC visibility push(default)
@@ -205,7 +206,7 @@ struct ProgramInput {
 };
 
 /// Threads: forward may run in several at the same time, as of any module.
-class ProgramImpl : public Model {
+class ProgramImpl : public Model, public UnsavedBuffers {
  public:
   /// `tensors`: one for each input of the graph, undefined for the user's.
   ProgramImpl(
@@ -259,6 +260,8 @@ class ProgramImpl : public Model {
   /// Buffers that are no part of the state_dict and tensor constants, by name.
   [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>>
   unsaved_tensors() const;
+  /// Of a buffer of the net itself. All buffers are registered.
+  [[nodiscard]] bool is_unsaved(std::string_view buffer) const override;
 
   [[nodiscard]] const program::ProgramData& data() const noexcept {
     return *data_;
@@ -272,9 +275,7 @@ class ProgramImpl : public Model {
   static at::Tensor single(const ProgramValue& result);
   void register_parts();
   void convert(at::ScalarType dtype, bool non_blocking);
-  void move_unsaved(
-      std::optional<c10::Device> device,
-      std::optional<at::ScalarType> dtype);
+  void move_constants(c10::Device device);
   void apply_mutations(
       std::vector<c10::IValue>& outputs,
       const std::vector<c10::IValue>& inputs,

@@ -14,6 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/internal/compat.h"
+#include "lockstep/tensor/internal/module_children.h"
 #include "lockstep/tensor/internal/module_version.h"
 #include "lockstep/tensor/internal/position.h"
 #include "lockstep/tensor/internal/prefix_fit.h"
@@ -64,13 +65,13 @@ class ModuleLoad {
       check_tensor(prefix + item.key(), item.value());
     }
     const bool may_lack_counter = is_old_batch_norm(module, prefix);
-    for (const auto& item : module.named_buffers(/*recurse=*/false)) {
-      own.insert(item.key());
-      const std::string key = prefix + item.key();
+    for (const auto& [name, buffer] : saved_buffers_of(module)) {
+      own.insert(name);
+      const std::string key = prefix + name;
       // Before version 2 there was no counter: the model keeps its own.
-      const bool is_counter = item.key() == "num_batches_tracked";
+      const bool is_counter = name == "num_batches_tracked";
       if (by_key_.contains(key) || !(may_lack_counter && is_counter)) {
-        check_tensor(key, item.value());
+        check_tensor(key, buffer);
       }
     }
     const auto children = module.named_children();

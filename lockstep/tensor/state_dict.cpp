@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/internal/compat.h"
+#include "lockstep/tensor/internal/module_children.h"
 #include "lockstep/tensor/internal/module_version.h"
 #include "lockstep/tensor/modules.h"
 
@@ -25,8 +26,8 @@ void collect(
   for (const auto& item : module.named_parameters(/*recurse=*/false)) {
     out.entries.emplace_back(prefix + item.key(), item.value().detach());
   }
-  for (const auto& item : module.named_buffers(/*recurse=*/false)) {
-    out.entries.emplace_back(prefix + item.key(), item.value().detach());
+  for (const auto& [name, buffer] : saved_buffers_of(module)) {
+    out.entries.emplace_back(prefix + name, buffer.detach());
   }
   for (const auto& child : module.named_children()) {
     collect(*child.value(), prefix + child.key() + ".", out);

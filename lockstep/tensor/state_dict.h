@@ -128,6 +128,23 @@ struct StateDict {
 /// Ownership: tensors alias the module's memory and are detached.
 StateDict state_dict(const torch::nn::Module& module);
 
+/// A module with buffers that are no part of its state_dict, as those that
+/// Python registers with `persistent=False`. Replicas, ranks and `to` treat
+/// them as any other buffer.
+class UnsavedBuffers {
+ public:
+  virtual ~UnsavedBuffers() = default;
+  /// `buffer` is the name of one that the module itself registers.
+  [[nodiscard]] virtual bool is_unsaved(std::string_view buffer) const = 0;
+
+ protected:
+  UnsavedBuffers() = default;
+  UnsavedBuffers(const UnsavedBuffers&) = default;
+  UnsavedBuffers(UnsavedBuffers&&) = default;
+  UnsavedBuffers& operator=(const UnsavedBuffers&) = default;
+  UnsavedBuffers& operator=(UnsavedBuffers&&) = default;
+};
+
 /// How `load_state_dict` treats keys.
 struct LoadStateDictOptions {
   /// Missing or unexpected keys are an error.

@@ -278,6 +278,33 @@ class Branches(nn.Module):
         return self.head(y.float() + z + shift)
 
 
+class Rates(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rates", torch.linspace(0.5, 1.5, 8), persistent=False)
+
+    def forward(self, x):
+        return x * self.rates
+
+
+class Moving(nn.Module):
+    """Buffers that are not saved, of which forward changes one."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = Rates()
+        self.body = nn.Linear(8, 16)
+        self.norm = nn.BatchNorm1d(16)
+        self.head = nn.Linear(16, CLASSES)
+        self.register_buffer("mean", torch.zeros(16), persistent=False)
+
+    def forward(self, x):
+        x = self.body(self.scale(x))
+        with torch.no_grad():
+            self.mean.mul_(0.5).add_(x.mean(0))
+        return self.head(self.norm(x) - self.mean)
+
+
 def bfloat16(batch):
     args, kwargs, target = batch
     return (args[0].bfloat16(),), kwargs, target
@@ -313,4 +340,5 @@ NETS = {
     "bfloat16": (
         lambda: Mlp().bfloat16(), lambda n: bfloat16(images(n, 3, 4)), ({0: BATCH},)),
     "branches": (Branches, lambda n: ((torch.randn(n, 8),), {}, torch.randint(CLASSES, (n,))), X),
+    "moving": (Moving, lambda n: ((torch.randn(n, 8),), {}, torch.randint(CLASSES, (n,))), X),
 }

@@ -71,10 +71,12 @@ def check(folder, name):
     state = program.state_dict
     same = all(torch.equal(state[key], value) for key, value in given["state"].items())
     args, kwargs, _ = given["batches"][0]
-    torch.manual_seed(5)
-    got = output_of(program.module()(*args, **kwargs))
     net = NETS[name][0]().train()
     net.load_state_dict(given["state"])
+    for key, value in program.named_buffers():  # those that are not saved, too
+        net.get_buffer(key).copy_(value)
+    torch.manual_seed(5)
+    got = output_of(program.module()(*args, **kwargs))
     torch.manual_seed(5)
     return same and torch.equal(got, output_of(net(*args, **kwargs)))
 

@@ -54,7 +54,8 @@ std::vector<std::string> program_nets() {
   return {"mlp",      "cnn",      "resnet18", "unet",    "vit",    "encoder",
           "lstm",     "gru",      "text",     "results", "tied",   "frozen",
           "mobile",   "convnext", "branches", "cells",   "attend", "seq2seq",
-          "dropouts", "weights",  "waves",    "sizes",   "pieces", "bfloat16"};
+          "dropouts", "weights",  "waves",    "sizes",   "pieces", "bfloat16",
+          "moving"};
 }
 
 const ScratchDir& program_folder(const std::string& optimizer) {

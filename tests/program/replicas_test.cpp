@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
     ReplicasTest,
     testing::Combine(
         testing::Values("cpu", "sim"),
-        testing::Values("mobile", "unet")),
+        testing::Values("mobile", "unet", "moving")),
     [](const auto& test) {
       return std::get<0>(test.param) + "_" + std::get<1>(test.param);
     });
@@ -148,7 +148,7 @@ TEST_P(RanksTest, StandBesideRanksOfPython) {
 INSTANTIATE_TEST_SUITE_P(
     Nets,
     RanksTest,
-    testing::Values("mobile", "unet"),
+    testing::Values("mobile", "unet", "moving"),
     [](const auto& net) { return net.param; });
 
 // Two ranks, half of the batch each, against the whole batch in one.
@@ -205,6 +205,36 @@ TEST(Replicas, TakeAnyStructure) {
   const ProgramValue expected = net->forward(arguments);
   EXPECT_TRUE(at::allclose(got["out"].tensor(), expected["out"].tensor()));
   EXPECT_EQ(got["more"][0].tensor().size(0), 6);
+}
+
+// In the order of Python's, so that ranks of both broadcast the same.
+TEST(Replicas, HaveAllBuffersInPythonsOrder) {
+  Program net = test::load_net("moving");
+  EXPECT_THAT(
+      net->named_buffers().keys(),
+      testing::ElementsAre(
+          "mean",
+          "scale.rates",
+          "norm.running_mean",
+          "norm.running_var",
+          "norm.num_batches_tracked"));
+  EXPECT_FALSE(state_dict(*net).get("mean").defined());
+  EXPECT_FALSE(state_dict(*net).get("scale.rates").defined());
+  EXPECT_TRUE(load_state_dict(*net, state_dict(*net)).missing_keys.empty());
+  EXPECT_EQ(net->unsaved_tensors().size(), 2U);
+}
+
+// Replica 1 begins each pass with what replica 0 has left.
+TEST(Replicas, FollowABufferThatIsNotSaved) {
+  Program net = test::load_net("moving");
+  DataParallel model(net, {.devices = "cpu*2"});
+  for (int step = 0; step < 3; ++step) {
+    Program alone = std::dynamic_pointer_cast<ProgramImpl>(clone_module(*net));
+    const at::Tensor x = torch::rand({6, 8});
+    const at::Tensor got = model->forward(x);
+    const at::Tensor of_second = alone->forward(x.slice(0, 3));
+    EXPECT_TRUE(at::allclose(got.slice(0, 3), of_second)) << step;
+  }
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <torch/nn/module.h>
 
@@ -15,11 +16,18 @@
 namespace lockstep::program {
 
 /// Modules by their paths, each registered when it is first asked for.
-/// Ownership: views the data and the paths; `root` outlives it.
+/// Ownership: shares the data, views the paths; `root` outlives it.
 class PartTree {
  public:
-  PartTree(torch::nn::Module& root, const ProgramData& data)
-      : root_(&root, [](torch::nn::Module*) {}), data_(data) {}
+  using Names = std::vector<std::string_view>;
+
+  PartTree(torch::nn::Module& root, std::shared_ptr<const ProgramData> data)
+      : root_(&root, [](torch::nn::Module*) {}), data_(std::move(data)) {}
+
+  /// The modules of these parameters and buffers, in an order in which a walk
+  /// meets each list as Python's did: ranks of both send buffers in one order.
+  /// Errors: as `at`.
+  void add_all(const Names& parameters, const Names& buffers);
 
   /// The module at "layer1.0", `root` at "".
   /// Errors: throws c10::Error for names that no module can have.
@@ -31,7 +39,7 @@ class PartTree {
       std::string_view path);
 
   std::shared_ptr<torch::nn::Module> root_;
-  const ProgramData& data_;
+  std::shared_ptr<const ProgramData> data_;
   std::map<
       std::pair<const torch::nn::Module*, std::string_view>,
       std::shared_ptr<torch::nn::Module>>

@@ -47,6 +47,8 @@ struct ProgramData {
   std::map<std::string, std::string, std::less<>> part_classes = {};
   /// Paths of the parts that call aten::batch_norm.
   std::set<std::string, std::less<>> batch_norms = {};
+  /// Names of buffers that are no part of the state_dict.
+  std::set<std::string, std::less<>> unsaved_buffers = {};
   /// By output.
   std::vector<Mutation> mutations = {};
   std::size_t nodes = 0;

@@ -10,6 +10,7 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include "lockstep/tensor/internal/registrations.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 namespace {
@@ -122,6 +123,19 @@ const torch::OrderedDict<std::string, at::Tensor>& own_buffers_of(
 const torch::OrderedDict<std::string, std::shared_ptr<Module>>& own_children_of(
     const Module& module) {
   return Registered::children_of(module);
+}
+
+std::vector<std::pair<std::string, at::Tensor>> saved_buffers_of(
+    const Module& module) {
+  const auto* partly = dynamic_cast<const UnsavedBuffers*>(&module);
+  std::vector<std::pair<std::string, at::Tensor>> saved;
+  for (const auto& item : own_buffers_of(module)) {
+    if (item.value().defined() &&
+        (partly == nullptr || !partly->is_unsaved(item.key()))) {
+      saved.emplace_back(item.key(), item.value());
+    }
+  }
+  return saved;
 }
 
 void assign_module(Module& to, const std::shared_ptr<Module>& from) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -29,6 +30,11 @@ const torch::OrderedDict<std::string, at::Tensor>& own_buffers_of(
     const torch::nn::Module& module);
 const torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>&
 own_children_of(const torch::nn::Module& module);
+
+/// The buffers that `module` registers itself and its state_dict has: see
+/// `UnsavedBuffers`. Ownership: shares the tensors, which are defined.
+std::vector<std::pair<std::string, at::Tensor>> saved_buffers_of(
+    const torch::nn::Module& module);
 
 /// True for containers whose children are those of a list of their own.
 bool clones_another_list(const torch::nn::Module& module);

@@ -13,26 +13,10 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/program/program.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/memory_use.h"
 
 namespace lockstep::train {
-
-namespace {
-
-// Those of a program that are no part of its state_dict, too.
-std::vector<at::Tensor> buffers_of(const torch::nn::Module& module) {
-  std::vector<at::Tensor> buffers = module.buffers();
-  if (const auto* program = dynamic_cast<const ProgramImpl*>(&module)) {
-    for (const auto& [name, tensor] : program->unsaved_tensors()) {
-      buffers.push_back(tensor);
-    }
-  }
-  return buffers;
-}
-
-} // namespace
 
 void MicroBatches::begin_step() {
   if (!is_on_) {
@@ -40,7 +24,7 @@ void MicroBatches::begin_step() {
   }
   const at::NoGradGuard no_grad;
   buffers_.clear();
-  for (const at::Tensor& buffer : buffers_of(setup_.model.module())) {
+  for (const at::Tensor& buffer : setup_.model.module().buffers()) {
     buffers_.push_back(buffer.clone());
   }
   ValueBuilder builder;
@@ -82,7 +66,7 @@ bool MicroBatches::repeats(
 void MicroBatches::undo_step() {
   const at::NoGradGuard no_grad;
   setup_.strategy->optimizer().zero_grad();
-  const std::vector<at::Tensor> buffers = buffers_of(setup_.model.module());
+  const std::vector<at::Tensor> buffers = setup_.model.module().buffers();
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     buffers[i].copy_(buffers_[i]);
   }
