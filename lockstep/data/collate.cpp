@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/data/collate.h"
 
+#include <limits>
+
 #include <ATen/ops/stack.h>
 
 #include "lockstep/base/error.h"
@@ -59,6 +61,14 @@ void raise_other_form(const std::string& first, const std::string& other) {
       "samples of one batch must be built alike: sample 0 is {}, another {}",
       first,
       other));
+}
+
+void raise_too_large(std::size_t place, std::uint64_t number) {
+  cannot_collate(format(
+      "whole numbers of a batch are int64, up to {}: sample {} is {}",
+      std::numeric_limits<std::int64_t>::max(),
+      place,
+      number));
 }
 
 void raise_unnamed() {

@@ -54,6 +54,8 @@ at::Tensor stack_samples(const std::vector<const at::Tensor*>& samples);
 [[noreturn]] void raise_other_form(
     const std::string& first,
     const std::string& other);
+/// Sample `place` is more than int64 holds.
+[[noreturn]] void raise_too_large(std::size_t place, std::uint64_t number);
 [[noreturn]] void raise_unnamed();
 
 /// Looks whether a struct's Structure names all members.
@@ -146,8 +148,13 @@ struct Collate<T> {
         {std::ssize(samples)},
         c10::CppTypeToScalarType<Number>::value);
     auto* numbers = batch.mutable_data_ptr<Number>();
-    for (const T* sample : samples) {
-      *numbers++ = static_cast<Number>(*sample);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if constexpr (std::unsigned_integral<T>) {
+        if (static_cast<std::int64_t>(*samples[i]) < 0) {
+          internal::raise_too_large(i, *samples[i]);
+        }
+      }
+      numbers[i] = static_cast<Number>(*samples[i]);
     }
     return batch;
   }

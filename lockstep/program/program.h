@@ -54,9 +54,11 @@ class ProgramValue {
   // NOLINTBEGIN(google-explicit-constructor)
   ProgramValue(at::Tensor tensor) : value_(std::move(tensor)) {}
   ProgramValue(std::same_as<bool> auto value) : value_(value) {}
+  /// Errors: throws kInvalidArgument (E_PROGRAM_VALUE) for more than int64
+  /// holds.
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  ProgramValue(T value) : value_(static_cast<std::int64_t>(value)) {}
+  ProgramValue(T value) : value_(whole(value)) {}
   ProgramValue(std::floating_point auto value)
       : value_(static_cast<double>(value)) {}
   ProgramValue(std::string text) : value_(std::move(text)) {}
@@ -128,6 +130,17 @@ class ProgramValue {
     std::vector<ProgramValue> items = {};
   };
   static ProgramValue container_of(Container container);
+  [[noreturn]] static void raise_too_large(std::uint64_t number);
+  template <std::integral T>
+  static std::int64_t whole(T value) {
+    const auto number = static_cast<std::int64_t>(value);
+    if constexpr (std::unsigned_integral<T>) {
+      if (number < 0) {
+        raise_too_large(value);
+      }
+    }
+    return number;
+  }
   template <class T>
   const T& get(std::string_view wanted) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -31,6 +32,15 @@ ProgramValue ProgramValue::container_of(Container container) {
   ProgramValue value;
   value.value_ = std::move(container);
   return value;
+}
+
+void ProgramValue::raise_too_large(std::uint64_t number) {
+  raise_value(
+      ErrorCode::kInvalidArgument,
+      format(
+          "whole numbers of a program are int64, up to {}; got {}",
+          std::numeric_limits<std::int64_t>::max(),
+          number));
 }
 
 ProgramValue ProgramValue::tuple(std::vector<ProgramValue> items) {

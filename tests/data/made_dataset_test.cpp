@@ -207,6 +207,13 @@ TEST_P(MadeDatasets, SayWhatDoesNotFit) {
   });
   Loader other(throwing, {.batch_size = 2, .workers = GetParam()});
   EXPECT_THROW(epoch_of(other), std::out_of_range);
+  const auto large = make_dataset(2, [](std::int64_t i) {
+    return i == 0 ? std::uint64_t(INT64_MAX) : std::uint64_t(INT64_MAX) + 1;
+  });
+  Loader wide(large, {.batch_size = 2, .workers = GetParam()});
+  EXPECT_THAT(
+      message_of([&] { wide.begin(); }),
+      HasSubstr("sample 1 is 9223372036854775808"));
 }
 
 TEST_P(MadeDatasets, HaveAnotherOrderInEachEpoch) {

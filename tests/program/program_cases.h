@@ -9,12 +9,24 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/program/program.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::test {
+
+/// What a call throws.
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "none";
+}
 
 /// A value of a file as an argument.
 ProgramValue to_argument(const ckpt::Value& value);

@@ -11,16 +11,7 @@
 namespace lockstep {
 namespace {
 
-// What a call throws.
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "none";
-}
+using test::error_of;
 
 TEST(Program, IsAModuleWithPythonsNames) {
   const Program net = test::load_net("cnn");
