@@ -71,6 +71,18 @@ void raise_too_large(std::size_t place, std::uint64_t number) {
       number));
 }
 
+void raise_number(const std::string& number) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "data.collate",
+       .message = format(
+           "a sample holds {} beside tensors: the batch would have that of its "
+           "first sample",
+           number),
+       .hint = "give it as a tensor",
+       .detail = "E_DATA_OPTION"});
+}
+
 void raise_unnamed() {
   raise(
       {.code = ErrorCode::kInvalidArgument,

@@ -56,6 +56,7 @@ at::Tensor stack_samples(const std::vector<const at::Tensor*>& samples);
     const std::string& other);
 /// Sample `place` is more than int64 holds.
 [[noreturn]] void raise_too_large(std::size_t place, std::uint64_t number);
+[[noreturn]] void raise_number(const std::string& number);
 [[noreturn]] void raise_unnamed();
 
 /// Looks whether a struct's Structure names all members.
@@ -63,6 +64,9 @@ struct NamesAll {
   void operator()(const at::Tensor& /*tensor*/) const {}
   void unnamed() const {
     raise_unnamed();
+  }
+  void number(const std::string& text) const {
+    raise_number(text);
   }
 };
 
@@ -267,8 +271,9 @@ struct Collate<torch::data::Example<D, torch::data::example::NoTarget>> {
 };
 
 /// Structs of the user's. Errors: throws kInvalidArgument if their Structure
-/// leaves members out, which would be those of the first sample; kMismatch for
-/// samples of other structures.
+/// leaves members out, which would be those of the first sample, and for a
+/// number beside tensors, which would be, too; kMismatch for samples of other
+/// structures.
 template <class T>
 struct Collate {
   static_assert(
@@ -279,6 +284,20 @@ struct Collate {
       "or say it in a lockstep::Collate<MyType>");
   using Batch = T;
   static Batch of(const std::vector<const T*>& samples) {
+    if constexpr (requires { Structure<T>::as_sample(*samples.front()); }) {
+      std::deque<T> own;
+      std::vector<const T*> pointers;
+      for (const T* sample : samples) {
+        pointers.push_back(&own.emplace_back(Structure<T>::as_sample(*sample)));
+      }
+      return stacked(pointers);
+    } else {
+      return stacked(samples);
+    }
+  }
+
+ private:
+  static Batch stacked(const std::vector<const T*>& samples) {
     structure::visit_tensors(*samples.front(), internal::NamesAll());
     const std::string form = structure::describe(*samples.front());
     std::vector<TensorList> columns;
@@ -298,8 +317,6 @@ struct Collate {
     }
     return structure::rebuild(*samples.front(), batch);
   }
-
- private:
   static std::vector<const at::Tensor*> pointers_to(const TensorList& tensors) {
     std::vector<const at::Tensor*> pointers;
     for (const at::Tensor& tensor : tensors) {

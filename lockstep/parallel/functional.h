@@ -54,6 +54,11 @@ std::vector<TensorList> scatter(
 /// that differs from place 0.
 void check_same_forms(std::span<const std::string> forms);
 
+/// Numbers of several replicas cannot be joined: each is that of a part of the
+/// batch. `numbers`: as `structure::number_in` the result of each.
+/// Errors: throws kUnsupported for the first one.
+void check_no_numbers(std::span<const std::string> numbers);
+
 /// Joins one output of all replicas along `dim` on `device`. Scalars become a
 /// vector, with PyTorch's warning; an undefined first part gives an undefined
 /// result. The result never shares memory with a part; gradients flow to them.
@@ -89,7 +94,8 @@ std::vector<T> scatter(
 
 /// One value out of those of all replicas: each tensor joined along `dim`.
 /// Errors: throws kInvalidArgument without outputs, kMismatch if they differ in
-/// structure: dictionaries with different keys, lists of different lengths.
+/// structure: dictionaries with different keys, lists of different lengths;
+/// kUnsupported for a number among several.
 template <class T>
   requires kIsJoinable<T>
 T gather(
@@ -97,11 +103,14 @@ T gather(
     c10::Device device,
     std::int64_t dim = 0) {
   std::vector<std::string> forms;
+  std::vector<std::string> numbers;
   std::vector<TensorList> tensors;
   for (const T& output : outputs) {
     forms.push_back(structure::describe(output));
+    numbers.push_back(structure::number_in(output));
     tensors.push_back(structure::flatten(output));
   }
+  check_no_numbers(numbers);
   check_same_forms(forms);
   TensorList joined;
   for (std::size_t k = 0; k < tensors.front().size(); ++k) {

@@ -127,6 +127,23 @@ void check_same_forms(std::span<const std::string> forms) {
   }
 }
 
+void check_no_numbers(std::span<const std::string> numbers) {
+  for (std::size_t i = 0; i < numbers.size() && numbers.size() > 1; ++i) {
+    if (!numbers[i].empty()) {
+      raise(
+          {.code = ErrorCode::kUnsupported,
+           .op = "parallel.gather",
+           .message = format(
+               "replica {} returned {} beside tensors: a number of its part of "
+               "the batch, of which none of the whole can be made",
+               i,
+               numbers[i]),
+           .hint = "return it as a tensor, or not at all; on one device it is "
+                   "that of the whole batch"});
+    }
+  }
+}
+
 at::Tensor
 gather(const TensorList& parts, c10::Device device, std::int64_t dim) {
   if (!parts.front().defined()) {

@@ -72,6 +72,8 @@ class ProgramValue {
 
   [[nodiscard]] bool is_none() const noexcept;
   [[nodiscard]] bool is_tensor() const noexcept;
+  /// A whole one, any other, True or False.
+  [[nodiscard]] bool is_number() const noexcept;
   /// Of a temporary, `net->forward(x)["out"]`, what these give is a value of
   /// its own; else it belongs to this one. Errors of these: throw kMismatch
   /// (E_PROGRAM_VALUE) for another kind.
@@ -99,10 +101,14 @@ class ProgramValue {
   [[nodiscard]] std::string_view container() const noexcept;
   /// As LibTorch's own value. Errors: throws kMismatch for what holds items.
   [[nodiscard]] c10::IValue ivalue() const;
+  /// A copy with a tensor without dimensions for each number, as Python's
+  /// loader makes them: bool, int64, float64.
+  [[nodiscard]] ProgramValue with_tensors() const;
   /// "{'out': tensor, 'more': (tensor, 5)}"
   [[nodiscard]] std::string describe() const;
 
-  /// Calls `f(tensor)` for each tensor, in order.
+  /// Calls `f(tensor)` for each tensor, in order, and of a constant value
+  /// `f.number(text)`, if there is such a member, for each number.
   template <class F>
   void visit(const F& f) {
     if (auto* tensor = std::get_if<at::Tensor>(&value_)) {
@@ -117,6 +123,11 @@ class ProgramValue {
   void visit(const F& f) const {
     if (const auto* tensor = std::get_if<at::Tensor>(&value_)) {
       f(*tensor);
+    }
+    if constexpr (requires { f.number(std::string()); }) {
+      if (is_number()) {
+        f.number(describe());
+      }
     }
     for (const ProgramValue& item : items()) {
       item.visit(f);
@@ -172,6 +183,9 @@ struct Structure<ProgramValue> {
   }
   static std::string describe(const ProgramValue& value) {
     return value.describe();
+  }
+  static ProgramValue as_sample(const ProgramValue& value) {
+    return value.with_tensors();
   }
 };
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/program/program.h"
@@ -66,6 +68,12 @@ bool ProgramValue::is_none() const noexcept {
 
 bool ProgramValue::is_tensor() const noexcept {
   return std::holds_alternative<at::Tensor>(value_);
+}
+
+bool ProgramValue::is_number() const noexcept {
+  return std::holds_alternative<bool>(value_) ||
+         std::holds_alternative<std::int64_t>(value_) ||
+         std::holds_alternative<double>(value_);
 }
 
 template <class T>
@@ -182,6 +190,20 @@ c10::IValue ProgramValue::ivalue() const {
         }
       },
       value_);
+}
+
+ProgramValue ProgramValue::with_tensors() const {
+  if (is_number()) {
+    const c10::Scalar number = ivalue().toScalar();
+    return at::scalar_tensor(number, at::TensorOptions(number.type()));
+  }
+  ProgramValue copy = *this;
+  if (auto* held = std::get_if<Container>(&copy.value_)) {
+    for (ProgramValue& item : held->items) {
+      item = item.with_tensors();
+    }
+  }
+  return copy;
 }
 
 std::string ProgramValue::describe() const {

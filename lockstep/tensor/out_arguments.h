@@ -42,6 +42,8 @@ namespace lockstep::structure {
 struct CallOutputs {
   TensorList tensors = {};
   std::string form = {};
+  /// As `number_in` the result.
+  std::string number = {};
 };
 
 /// Errors: throws kUnsupported: argument `place`, from 0, of forward.
@@ -114,7 +116,8 @@ class CallerArguments {
       auto result = module.forward(argument<I>(own)...);
       outputs = {
           .tensors = structure::flatten(result),
-          .form = structure::describe(result)};
+          .form = structure::describe(result),
+          .number = structure::number_in(result)};
       if (index == 0) {
         results_ = outputs.tensors.size();
       }

@@ -282,6 +282,24 @@ TensorList flatten(const T& value) {
   return tensors;
 }
 
+/// Takes the first number that `visit_tensors` meets.
+struct NumberFinder {
+  void operator()(const at::Tensor& /*tensor*/) const {}
+  void number(const std::string& text) const {
+    found = found.empty() ? text : found;
+  }
+  std::string& found;
+};
+
+/// The first number that `value` holds although its type may hold nothing but
+/// tensors: "3". Empty without one.
+template <class T>
+std::string number_in(const T& value) {
+  std::string found;
+  visit_tensors(value, NumberFinder{found});
+  return found;
+}
+
 /// A copy of `like` with these tensors in place of its own; as many as
 /// `flatten(like)` gives.
 template <class T>

@@ -159,10 +159,11 @@ class Text(nn.Module):
 
 
 class Results(nn.Module):
-    """Tensors by name in and out, as nets for detection have them."""
+    """Tensors by name in and out, as nets for detection have them; and a number."""
 
-    def __init__(self):
+    def __init__(self, has_number=True):
         super().__init__()
+        self.has_number = has_number
         self.body = nn.Linear(8, 16)
         self.classes = nn.Linear(16, CLASSES)
         self.boxes = nn.Linear(16, 4)
@@ -171,7 +172,8 @@ class Results(nn.Module):
         x = F.relu(self.body(batch["points"]))
         if scale is not None:
             x = x * scale
-        return {"out": self.classes(x), "boxes": self.boxes(x).sigmoid(), "more": (x, x.shape[0])}
+        more = x.shape[0] if self.has_number else None
+        return {"out": self.classes(x), "boxes": self.boxes(x).sigmoid(), "more": (x, more)}
 
 
 class Tied(nn.Module):
@@ -333,6 +335,7 @@ NETS = {
     "gru": (lambda: Recurrent(nn.GRU), words, X),
     "text": (Text, padded, X),
     "results": (Results, named, {"batch": {"points": {0: BATCH}}, "scale": {0: BATCH}}),
+    "tensors": (lambda: Results(False), named, {"batch": {"points": {0: BATCH}}, "scale": {0: BATCH}}),
     "tied": (Tied, lambda n: words(n, 6, CLASSES), X),
     "frozen": (Frozen, lambda n: images(n, 3, 12), X),
     "mobile": (Mobile, images, X),

@@ -55,7 +55,7 @@ std::vector<std::string> program_nets() {
           "lstm",     "gru",      "text",     "results", "tied",   "frozen",
           "mobile",   "convnext", "branches", "cells",   "attend", "seq2seq",
           "dropouts", "weights",  "waves",    "sizes",   "pieces", "bfloat16",
-          "moving"};
+          "moving",   "tensors"};
 }
 
 const ScratchDir& program_folder(const std::string& optimizer) {

@@ -194,17 +194,34 @@ TEST(Replicas, TakeStatisticsOfAllRanks) {
   uninstall_sync_batchnorm();
 }
 
-TEST(Replicas, TakeAnyStructure) {
-  Program net = test::load_net("results");
-  DataParallel model(net, {.devices = "cpu*2"});
-  const at::Tensor points = torch::rand({6, 8});
-  const ProgramArguments arguments{
-      .args = {ProgramValue::dict({{"points", points}})},
+ProgramArguments six_rows() {
+  return {
+      .args = {ProgramValue::dict({{"points", torch::rand({6, 8})}})},
       .kwargs = {{"scale", torch::rand({6, 1})}}};
+}
+
+TEST(Replicas, TakeAnyStructure) {
+  Program net = test::load_net("tensors");
+  DataParallel model(net, {.devices = "cpu*2"});
+  const ProgramArguments arguments = six_rows();
   const ProgramValue got = model->forward(arguments);
   const ProgramValue expected = net->forward(arguments);
   EXPECT_TRUE(at::allclose(got["out"].tensor(), expected["out"].tensor()));
   EXPECT_EQ(got["more"][0].tensor().size(0), 6);
+  EXPECT_TRUE(got["more"][1].is_none());
+}
+
+TEST(Replicas, DoNotJoinNumbers) {
+  Program net = test::load_net("results");
+  EXPECT_EQ(net->forward(six_rows())["more"][1].integer(), 6);
+  DataParallel model(net, {.devices = "cpu*2"});
+  try {
+    model->forward(six_rows());
+    FAIL() << "the batch has 6 rows";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("replica 0 returned 3 "));
+  }
 }
 
 // In the order of Python's, so that ranks of both broadcast the same.

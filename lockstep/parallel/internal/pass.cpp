@@ -181,6 +181,7 @@ void Pass::run() {
   plan_.passes.resize(count);
   plan_.streams = current_streams(devices);
   forms_.resize(count);
+  numbers_.resize(count);
   registered_.resize(count);
   PassStreams random;
   Turns turns(parts_.replicas.shares_children());
@@ -216,6 +217,7 @@ ReplicaPass Pass::run_replica(std::size_t index) {
   pass.outputs = std::move(outputs.tensors);
   pass.returned = pass.outputs.size();
   forms_[index] = std::move(outputs.form);
+  numbers_[index] = std::move(outputs.number);
   if (!parts_.is_connected) {
     find_changes(pass, shards, plan_.inputs, replicas.devices().front());
     forms_[index] += changes_text(pass);
@@ -229,6 +231,7 @@ void Pass::gate() {
   check_registered(registered_);
   replicas.take_renormed(shards_.size());
   count_batch(plan_);
+  check_no_numbers(numbers_);
   check_same_forms(forms_);
   if (parts_.is_connected) {
     check_same_graphs(plan_.passes);

@@ -55,6 +55,7 @@ class Pass {
   const ReplicaGroup::Call& call_;
   std::vector<TensorList> shards_ = {};
   std::vector<std::string> forms_ = {};
+  std::vector<std::string> numbers_ = {};
   /// By replica: what its forward registered, if anything.
   std::vector<std::string> registered_ = {};
   JoinPlan plan_;
