@@ -6,6 +6,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -139,7 +140,8 @@ NormGradients gradients_with_gradients(
 
 class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
  public:
-  // The first four are the tensors of `call` that have gradients.
+  // The first four are the tensors of `call` that have gradients; the last is
+  // filled.
   // NOLINTNEXTLINE(readability-function-size): what autograd must see
   static Tensor forward(
       AutogradContext* context,
@@ -148,13 +150,15 @@ class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
       const std::optional<Tensor>& bias,
       const std::optional<Tensor>& addend,
       const Call* call,
-      const NormAlgorithm* algorithm) {
+      const NormAlgorithm* algorithm,
+      ChannelParameters* found) {
     const NormLayer& layer = call->layer;
     const Tensor addend_there = in_layout_of(x, call->addend);
     const auto [output, parameters] =
         call->is_training
             ? algorithm->by_batch(x, layer, addend_there, call->has_relu)
             : algorithm->by_running(x, layer, addend_there, call->has_relu);
+    *found = parameters;
     context->save_for_backward(
         {x, layer.weight, addend ? output : Tensor(), parameters.rows});
     context->saved_data["has_weight"] = weight.has_value();
@@ -193,12 +197,30 @@ class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
         if_set("has_bias", found.of_bias),
         inputs.output.defined() ? found.of_addend : Tensor(),
         {},
+        {},
         {}};
   }
 };
 
+using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t>;
+
+// TorchScript differentiates the operator itself: its backward gives what
+// stands behind the output to LibTorch's _batch_norm_impl_index_backward, which
+// reads mean and invstd in training.
+Results
+results_of(const Call& call, Tensor output, const ChannelParameters& found) {
+  const auto options = call.x.options();
+  const auto none = [&] { return at::empty({0}, options.dtype(at::kFloat)); };
+  return {
+      std::move(output),
+      call.is_training ? found.mean() : none(),
+      call.is_training ? found.invstd() : none(),
+      at::empty({0}, options.dtype(at::kByte)),
+      0};
+}
+
 // NOLINTNEXTLINE(readability-function-size): LibTorch's schema
-std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
+Results batch_norm_impl_index(
     const Tensor& input,
     const std::optional<Tensor>& weight,
     const std::optional<Tensor>& bias,
@@ -241,17 +263,19 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
   };
   RECORD_FUNCTION(kNormName, c10::ArrayRef<const c10::IValue>());
+  ChannelParameters found;
   Tensor output = BatchNormNode::apply(
       call.x,
       if_defined(call.layer.weight),
       if_defined(call.layer.bias),
       if_defined(call.addend),
       &call,
-      algorithm);
+      algorithm,
+      &found);
   if (then != nullptr) {
     then->set_done();
   }
-  return {std::move(output), Tensor(), Tensor(), Tensor(), 0};
+  return results_of(call, std::move(output), found);
 }
 
 } // namespace
