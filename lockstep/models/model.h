@@ -57,19 +57,22 @@ inline std::ostream& operator<<(std::ostream& stream, const Model& model) {
 template <class Derived, class Base = torch::nn::Module>
 class Composite : public Base {
  public:
-  /// A deep copy as by `clone_module`: draws no random numbers.
+  /// A deep copy as by `clone_module`, with all that is registered: draws no
+  /// random numbers.
   /// Threads: as `clone_module`.
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<c10::Device>& device = std::nullopt) const override {
     auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
+    OwnRegistrations own(*copy, device);
     copy->each_child([&](const char* name, auto& child) {
       using Child = typename std::decay_t<decltype(child)>::ContainedType;
       if (!child.is_empty()) {
         child = copy->replace_module(
             name,
-            std::dynamic_pointer_cast<Child>(clone_module(*child, device)));
+            std::dynamic_pointer_cast<Child>(own.of(*child)));
       }
     });
+    tie_alike(*this, *copy);
     return copy;
   }
 

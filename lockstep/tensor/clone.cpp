@@ -211,6 +211,7 @@ ModuleCopy copy_cloned(
   });
   own.give(module, result);
   own.note_held(parts);
+  tie_alike(module, *result.module);
   copy_all_flags(module, *result.module);
   find_stand_ins(module, kept, result);
   return result;
@@ -279,6 +280,7 @@ ModuleCopy copy_made_by(
   });
   own.give(module, result);
   own.note_held(parts);
+  tie_alike(module, *result.module);
   find_stand_ins(module, kept, result);
   return result;
 }

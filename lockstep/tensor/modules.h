@@ -111,9 +111,9 @@ std::string replaced_children_hint(const torch::nn::Module& module);
 /// Threads: safe to call from several threads.
 void warn_of_replaced_children(const torch::nn::Module& module);
 
-/// A copy with its own storages, the same `requires_grad` flags and the same
-/// train or eval mode; on `device` if given. `module` stays as it is, bit for
-/// bit.
+/// A copy with its own storages, the same ties (`tie_alike`), the same
+/// `requires_grad` flags and the same train or eval mode; on `device` if given.
+/// `module` stays as it is, bit for bit.
 /// Threads: no other thread may use the module or draw from the default
 /// generator meanwhile; the generator's state is the same afterwards.
 /// Errors: what `module.clone()` throws; c10::Error if that makes another
@@ -122,6 +122,36 @@ void warn_of_replaced_children(const torch::nn::Module& module);
 std::shared_ptr<torch::nn::Module> clone_module(
     const torch::nn::Module& module,
     const std::optional<c10::Device>& device = std::nullopt);
+
+/// What a clone() registers that begins as the object's copy, as that of
+/// `Composite` does (models/model.h): at first the module's tensors and
+/// children. Ownership: `copy` outlives it. Threads: as `clone_module`.
+class OwnRegistrations {
+ public:
+  /// Registers copies in their place, on `device` if given.
+  /// Errors: as `clone_module`.
+  OwnRegistrations(
+      torch::nn::Module& copy,
+      const std::optional<c10::Device>& device);
+  /// The copy of `child`, a child of the module: one object however often it is
+  /// asked for.
+  std::shared_ptr<torch::nn::Module> of(const torch::nn::Module& child);
+
+ private:
+  std::optional<c10::Device> device_;
+  std::unordered_map<
+      const torch::nn::Module*,
+      std::shared_ptr<torch::nn::Module>>
+      children_ = {};
+};
+
+/// What is one object in several places of `module` becomes one in `copy`, a
+/// copy of it that has one for each place: children, parameters of lists, and
+/// memory that several tensors share. Where a place cannot be given the other's
+/// child it becomes a child with the same tensors; a child with a clone() of
+/// its own stays as it is there. `clone_module` has done it.
+/// Threads: as `clone_module`.
+void tie_alike(const torch::nn::Module& module, torch::nn::Module& copy);
 
 /// A module's tensor, and the copy's.
 struct StandIn {

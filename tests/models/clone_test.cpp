@@ -4,6 +4,7 @@
 
 #include "lockstep/models/classification.h"
 #include "lockstep/models/model.h"
+#include "lockstep/models/segmentation.h"
 #include "lockstep/tensor/modules.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/tensor/state_dict.h"
@@ -78,6 +79,33 @@ TEST(Clone, KeepsALayerTheUserReplaced) {
   const auto copy = std::dynamic_pointer_cast<ResNet>(net->clone());
   EXPECT_EQ(test::digest(*copy), test::digest(*net));
   EXPECT_EQ(copy->forward(torch::randn({2, 3, 32, 32})).size(1), 3);
+}
+
+// Names, and whether a copy of each has memory of its own.
+void expect_own(const torch::nn::Module& net, const torch::nn::Module& copy) {
+  const auto compare = [](const auto& ours, const auto& theirs) {
+    EXPECT_EQ(ours.keys(), theirs.keys());
+    for (const auto& item : ours) {
+      const at::Tensor& copied = theirs[item.key()];
+      EXPECT_TRUE(torch::equal(item.value(), copied)) << item.key();
+      EXPECT_FALSE(item.value().is_alias_of(copied)) << item.key();
+      EXPECT_EQ(item.value().requires_grad(), copied.requires_grad());
+    }
+  };
+  compare(net.named_parameters(), copy.named_parameters());
+  compare(net.named_buffers(), copy.named_buffers());
+}
+
+// Whether a member of the model holds it or not.
+TEST(Clone, CopiesAllThatIsRegistered) {
+  const auto net = fcn_resnet18({.num_classes = 2, .aux_loss = true});
+  net->aux_classifier = nullptr;
+  net->register_module("extra", torch::nn::BatchNorm1d(3));
+  net->backbone->register_buffer("mean", torch::rand({3}));
+  net->register_parameter("scale", torch::rand({3}));
+  net->register_parameter("frozen", torch::rand({3}), false);
+  expect_own(*net, *net->clone());
+  expect_own(*net, *clone_module(*net));
 }
 
 TEST(Clone, OfAModuleKeepsNamesInsideASequential) {

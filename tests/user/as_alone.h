@@ -30,6 +30,20 @@ inline std::vector<std::string> names_of(const torch::nn::Module& net) {
   return names;
 }
 
+/// Which of all parameters, one after another, are the same.
+inline std::vector<std::size_t> ties_of(const torch::nn::Module& module) {
+  const std::vector<Tensor> all = module.parameters();
+  std::vector<std::size_t> ties;
+  for (const Tensor& tensor : all) {
+    std::size_t first = 0;
+    while (!all[first].is_same(tensor)) {
+      ++first;
+    }
+    ties.push_back(first);
+  }
+  return ties;
+}
+
 class AsAlone : public OnDevices {
  protected:
   [[nodiscard]] Tensor batch() const {

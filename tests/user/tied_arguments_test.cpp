@@ -86,22 +86,9 @@ namespace {
 
 using program::Coder;
 using test::close;
+using test::ties_of;
 using torch::Tensor;
 using torch::nn::Linear;
-
-/// Which of all parameters, one after another, are the same.
-std::vector<std::size_t> ties_of(const torch::nn::Module& module) {
-  const std::vector<Tensor> all = module.parameters();
-  std::vector<std::size_t> ties;
-  for (const Tensor& tensor : all) {
-    std::size_t first = 0;
-    while (!all[first].is_same(tensor)) {
-      ++first;
-    }
-    ties.push_back(first);
-  }
-  return ties;
-}
 
 class TiedArguments : public test::AsAlone {
  protected:

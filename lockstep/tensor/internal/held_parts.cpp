@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <typeinfo>
 
@@ -172,13 +174,13 @@ HeldParts::Differences HeldParts::differences_in(
         theirs.begin(),
         std::minus<>());
     // A part may have several names, and the copy a part for each.
-    std::map<const void*, std::int64_t> most;
+    std::map<const void*, std::map<const void*, std::int64_t>> held;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      std::int64_t& known = most[parts_[i].address()];
-      known = std::max(known, theirs[i]);
+      held[parts_[i].address()][copies.parts_[i].address()] = theirs[i];
     }
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (ours[i] > most[parts_[i].address()]) {
+      const auto by_copies = held[parts_[i].address()] | std::views::values;
+      if (ours[i] > std::reduce(by_copies.begin(), by_copies.end())) {
         displaced.insert(parts_[i].name);
       } else if (is_borrowed[i] && theirs[i] > ours[i]) {
         doubled.insert(parts_[i].name);
