@@ -19,6 +19,7 @@
 namespace lockstep {
 
 using internal::check_norm_input;
+using internal::exactly;
 using internal::through;
 
 namespace {
@@ -57,13 +58,13 @@ at::Tensor enlarged(const at::Tensor& maps, const at::Tensor& like) {
 }
 
 at::Tensor aspp_branch(nn::Module& module, const at::Tensor& x) {
-  if (auto* conv = module.as<ASPPConv>()) {
+  if (auto* const conv = exactly<ASPPConvImpl>(module)) {
     return conv->forward(x);
   }
-  if (auto* pooling = module.as<ASPPPooling>()) {
+  if (auto* const pooling = exactly<ASPPPoolingImpl>(module)) {
     return pooling->forward(x);
   }
-  if (auto* layers = module.as<nn::Sequential>()) {
+  if (auto* const layers = exactly<nn::SequentialImpl>(module)) {
     return through(*layers, x);
   }
   raise(

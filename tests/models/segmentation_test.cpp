@@ -217,6 +217,15 @@ TEST(AuxLoss, IsRefusedWithoutASecondHead) {
   EXPECT_THAT(absent.hint, HasSubstr(".aux_loss = true"));
 }
 
+struct CountedPooling : ASPPPoolingImpl {
+  using ASPPPoolingImpl::ASPPPoolingImpl;
+  at::Tensor forward(const at::Tensor& x) {
+    ++calls;
+    return ASPPPoolingImpl::forward(x);
+  }
+  int calls = 0;
+};
+
 // One number of each channel has no variance: LibTorch says so without a hint.
 TEST(DeepLabV3, RefusesToTrainOnOneImage) {
   const auto net = deeplabv3_resnet18({.num_classes = 2});
@@ -245,6 +254,28 @@ TEST(DeepLabV3, RefusesABranchThatItCannotCall) {
     (void)net->forward(torch::randn({2, 3, 16, 16}));
   });
   EXPECT_THAT(error.message, HasSubstr("got Linear"));
+}
+
+// The forward of a branch is not virtual: a Sequential knows which to call.
+TEST(DeepLabV3, CallsTheForwardOfABranchThatInheritsAnother) {
+  auto net = deeplabv3_resnet18({.num_classes = 2});
+  auto& convs = net->classifier->aspp->convs;
+  const auto put_last = [&](const auto& branch) {
+    torch::nn::ModuleList other;
+    for (std::size_t i = 0; i + 1 < convs->size(); ++i) {
+      other->push_back(convs->ptr(i));
+    }
+    other->push_back(branch);
+    convs = net->classifier->aspp->replace_module("convs", other);
+  };
+  const auto branch = std::make_shared<CountedPooling>(512, 256);
+  const auto images = torch::randn({2, 3, 16, 16});
+  put_last(branch);
+  const Error error = error_of_call([&] { (void)net->forward(images); });
+  EXPECT_THAT(error.message, HasSubstr("CountedPooling"));
+  put_last(torch::nn::Sequential(branch));
+  (void)net->forward(images);
+  EXPECT_EQ(branch->calls, 1);
 }
 
 TEST(Summary, ShowsTheHeads) {

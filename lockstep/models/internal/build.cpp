@@ -20,14 +20,13 @@ nn::Conv2d resnet_stem(std::int64_t in_channels) {
 
 at::Tensor through(nn::SequentialImpl& layers, at::Tensor x) {
   for (auto layer = layers.begin(); layer != layers.end(); ++layer) {
-    const auto norm =
-        std::dynamic_pointer_cast<nn::BatchNorm2dImpl>(layer->ptr());
+    auto* const norm = exactly<nn::BatchNorm2dImpl>(*layer->ptr());
     if (norm != nullptr) {
       check_norm_input(*norm, x);
     }
     const auto next = std::next(layer);
     const bool is_relu =
-        next != layers.end() && next->ptr()->as<nn::ReLU>() != nullptr;
+        next != layers.end() && exactly<nn::ReLUImpl>(*next->ptr()) != nullptr;
     if (norm != nullptr && is_relu) {
       x = batch_norm_relu(norm, x);
       layer = next;

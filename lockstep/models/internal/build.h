@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <typeinfo>
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/modules/activation.h>
@@ -33,6 +34,13 @@ std::shared_ptr<Net> adapted(
 
 /// The first convolution of every ResNet, with PyTorch's initialisation.
 torch::nn::Conv2d resnet_stem(std::int64_t in_channels);
+
+/// `module` if it is of this class; null for others, those that inherit it too:
+/// they may have another forward, which is not virtual.
+template <class M>
+M* exactly(torch::nn::Module& module) {
+  return typeid(module) == typeid(M) ? dynamic_cast<M*>(&module) : nullptr;
+}
 
 /// `layers.forward(x)`, with each batch norm and the ReLU behind it in one.
 /// Errors: as `check_norm_input`.
