@@ -56,10 +56,19 @@ const std::vector<RandomOp> kOps{
        return zeros(n).normal_(1, 2, g); }},
     {"normal.Tensor_float", [](auto n, const auto& g) {
        return at::normal(ramp(n), 2.0, g); }},
+    {"normal.Tensor_float_out", [](auto n, const auto& g) {
+       auto out = zeros(n);
+       return at::normal_outf(ramp(n), 2.0, g, out); }},
     {"normal.float_Tensor", [](auto n, const auto& g) {
        return at::normal(1.0, ramp(n), g); }},
+    {"normal.float_Tensor_out", [](auto n, const auto& g) {
+       auto out = zeros(n);
+       return at::normal_outf(1.0, ramp(n), g, out); }},
     {"normal.Tensor_Tensor", [](auto n, const auto& g) {
        return at::normal(ramp(n), ramp(n), g); }},
+    {"normal.Tensor_Tensor_out", [](auto n, const auto& g) {
+       auto out = zeros(n);
+       return at::normal_outf(ramp(n), ramp(n), g, out); }},
     {"cauchy_", [](auto n, const auto& g) {
        return zeros(n).cauchy_(1, 2, g); }},
     {"log_normal_", [](auto n, const auto& g) {
@@ -78,9 +87,17 @@ const std::vector<RandomOp> kOps{
        return at::randperm(n, g); }},
     {"multinomial", [](auto n, const auto& g) {
        return at::multinomial(ramp(n), n, true, g); }},
+    {"multinomial.out", [](auto n, const auto& g) {
+       auto out = counts(n).to(at::kLong);
+       return at::multinomial_outf(ramp(n), n, true, g, out); }},
     {"rrelu_with_noise", [](auto n, const auto& g) {
        auto noise = zeros(n);
        return at::rrelu_with_noise(-ramp(n), noise, 0.1, 0.4, true, g); }},
+    {"rrelu_with_noise.out", [](auto n, const auto& g) {
+       auto noise = zeros(n);
+       auto out = zeros(n);
+       return at::rrelu_with_noise_outf(
+           -ramp(n), noise, 0.1, 0.4, true, g, out); }},
     {"rrelu_with_noise_", [](auto n, const auto& g) {
        auto noise = zeros(n);
        auto x = -ramp(n);
@@ -124,18 +141,41 @@ std::vector<Tensor> draw_in_two_threads() {
   return drawn;
 }
 
-// The operations of `aten` whose CPU kernel is Lockstep's, without "aten::".
-std::set<std::string> replaced_operations() {
+// The operations of `aten` of which this is true, without "aten::".
+template <class Is>
+std::set<std::string> operations(Is is) {
   auto& dispatcher = c10::Dispatcher::singleton();
+  const std::string aten = "aten::";
   std::set<std::string> names;
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto operation = dispatcher.findOp(name);
-    if (operation->dumpState().find("replaced_operators.cpp") !=
-        std::string::npos) {
-      names.insert(toString(name).substr(std::string("aten::").size()));
+    if (name.name.starts_with(aten) && is(*operation)) {
+      names.insert(toString(name).substr(aten.size()));
     }
   }
   return names;
+}
+
+// Those whose CPU kernel is Lockstep's.
+std::set<std::string> replaced_operations() {
+  return operations([](const c10::OperatorHandle& operation) {
+    return operation.dumpState().find("replaced_operators.cpp") !=
+           std::string::npos;
+  });
+}
+
+// Those with a CPU kernel that may be given a generator.
+std::set<std::string> drawing_operations() {
+  return operations([](const c10::OperatorHandle& operation) {
+    return operation.hasSchema() &&
+           operation.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
+           std::ranges::any_of(
+               operation.schema().arguments(),
+               [](const c10::Argument& argument) {
+                 return argument.type()->str().find("Generator") !=
+                        std::string::npos;
+               });
+  });
 }
 
 std::set<std::string> tested_operations() {
@@ -198,7 +238,11 @@ TEST(RandomOps, AreAllThatDataParallelReplaces) {
       {"aten::convolution_backward", ""});
   EXPECT_FALSE(convolution->hasKernelForDispatchKey(c10::DispatchKey::CPU));
   EXPECT_EQ(replaced_operations(), tested_operations());
-  EXPECT_EQ(tested_operations().size(), 23U);
+}
+
+// In an operation that is not among them replicas would share one stream.
+TEST(RandomOps, AreAllThatTakeAGenerator) {
+  EXPECT_EQ(drawing_operations(), tested_operations());
 }
 
 } // namespace

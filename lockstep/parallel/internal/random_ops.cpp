@@ -93,16 +93,29 @@ Tensor multinomial(
       pick_generator(std::move(g)));
 }
 
-Tensor normal_mean(const Tensor& mean, double std, Generator g) {
+Tensor& multinomial_out(
+    const Tensor& self,
+    std::int64_t samples,
+    bool replacement,
+    Generator g,
+    Tensor& out) {
+  return at::cpu::multinomial_outf(
+      self,
+      samples,
+      replacement,
+      pick_generator(std::move(g)),
+      out);
+}
+
+// One of both is a tensor, or both are.
+template <class Mean, class Std>
+Tensor normal(Mean mean, Std std, Generator g) {
   return at::cpu::normal(mean, std, pick_generator(std::move(g)));
 }
 
-Tensor normal_std(double mean, const Tensor& std, Generator g) {
-  return at::cpu::normal(mean, std, pick_generator(std::move(g)));
-}
-
-Tensor normal_both(const Tensor& mean, const Tensor& std, Generator g) {
-  return at::cpu::normal(mean, std, pick_generator(std::move(g)));
+template <class Mean, class Std>
+Tensor& normal_out(Mean mean, Std std, Generator g, Tensor& out) {
+  return at::cpu::normal_outf(mean, std, pick_generator(std::move(g)), out);
 }
 
 Tensor rrelu(
@@ -137,6 +150,24 @@ Tensor& rrelu_in_place(
       pick_generator(std::move(g)));
 }
 
+Tensor& rrelu_out(
+    const Tensor& self,
+    Tensor& noise,
+    const Scalar& lower,
+    const Scalar& upper,
+    bool training,
+    Generator g,
+    Tensor& out) {
+  return at::cpu::rrelu_with_noise_outf(
+      self,
+      noise,
+      lower,
+      upper,
+      training,
+      pick_generator(std::move(g)),
+      out);
+}
+
 using OneFn = Tensor& (*)(Tensor&, double, Generator);
 
 void add_random_kernels(torch::Library& lib) {
@@ -145,9 +176,14 @@ void add_random_kernels(torch::Library& lib) {
   lib.impl("bernoulli.out", &bernoulli_out);
   lib.impl("uniform_", &with_two<&at::cpu::uniform_>);
   lib.impl("normal_", &with_two<&at::cpu::normal_>);
-  lib.impl("normal.Tensor_float", &normal_mean);
-  lib.impl("normal.float_Tensor", &normal_std);
-  lib.impl("normal.Tensor_Tensor", &normal_both);
+  lib.impl("normal.Tensor_float", &normal<const Tensor&, double>);
+  lib.impl("normal.Tensor_float_out", &normal_out<const Tensor&, double>);
+  lib.impl("normal.float_Tensor", &normal<double, const Tensor&>);
+  lib.impl("normal.float_Tensor_out", &normal_out<double, const Tensor&>);
+  lib.impl("normal.Tensor_Tensor", &normal<const Tensor&, const Tensor&>);
+  lib.impl(
+      "normal.Tensor_Tensor_out",
+      &normal_out<const Tensor&, const Tensor&>);
   lib.impl("cauchy_", &with_two<&at::cpu::cauchy_>);
   lib.impl("log_normal_", &with_two<&at::cpu::log_normal_>);
   lib.impl("exponential_", &with_one<&at::cpu::exponential_>);
@@ -157,7 +193,9 @@ void add_random_kernels(torch::Library& lib) {
   lib.impl("random_.from", &random_from);
   lib.impl("randperm.generator_out", &randperm_out);
   lib.impl("multinomial", &multinomial);
+  lib.impl("multinomial.out", &multinomial_out);
   lib.impl("rrelu_with_noise", &rrelu);
+  lib.impl("rrelu_with_noise.out", &rrelu_out);
   lib.impl("rrelu_with_noise_", &rrelu_in_place);
   lib.impl("poisson", &of_tensor<&at::cpu::poisson>);
   lib.impl("_standard_gamma", &of_tensor<&at::cpu::_standard_gamma>);

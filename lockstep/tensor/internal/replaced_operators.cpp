@@ -20,7 +20,7 @@ using c10::DispatchKey;
 // Where LibTorch has a kernel of the device the device's key is enough.
 constexpr std::array kCpu{DispatchKey::CPU};
 
-constexpr std::array<std::string_view, 23> kRandomSignatures{
+constexpr std::array<std::string_view, 28> kRandomSignatures{
     "aten::bernoulli_.float(Tensor(a!) self, float p, *, "
     "Generator? generator) -> Tensor(a!)",
     "aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, "
@@ -33,10 +33,16 @@ constexpr std::array<std::string_view, 23> kRandomSignatures{
     "Generator? generator) -> Tensor(a!)",
     "aten::normal.Tensor_float(Tensor mean, float std, *, "
     "Generator? generator) -> Tensor",
+    "aten::normal.Tensor_float_out(Tensor mean, float std, *, "
+    "Generator? generator, Tensor(a!) out) -> Tensor(a!)",
     "aten::normal.float_Tensor(float mean, Tensor std, *, "
     "Generator? generator) -> Tensor",
+    "aten::normal.float_Tensor_out(float mean, Tensor std, *, "
+    "Generator? generator, Tensor(a!) out) -> Tensor(a!)",
     "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, "
     "Generator? generator) -> Tensor",
+    "aten::normal.Tensor_Tensor_out(Tensor mean, Tensor std, *, "
+    "Generator? generator, Tensor(a!) out) -> Tensor(a!)",
     "aten::cauchy_(Tensor(a!) self, float median, float sigma, *, "
     "Generator? generator) -> Tensor(a!)",
     "aten::log_normal_(Tensor(a!) self, float mean, float std, *, "
@@ -54,8 +60,13 @@ constexpr std::array<std::string_view, 23> kRandomSignatures{
     "Tensor(a!) out) -> Tensor(a!)",
     "aten::multinomial(Tensor self, SymInt num_samples, bool replacement, *, "
     "Generator? generator) -> Tensor",
+    "aten::multinomial.out(Tensor self, SymInt num_samples, bool replacement, "
+    "*, Generator? generator, Tensor(a!) out) -> Tensor(a!)",
     "aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower, "
     "Scalar upper, bool training, Generator? generator) -> Tensor",
+    "aten::rrelu_with_noise.out(Tensor self, Tensor(b!) noise, Scalar lower, "
+    "Scalar upper, bool training, Generator? generator, *, Tensor(a!) out) -> "
+    "Tensor(a!)",
     "aten::rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower, "
     "Scalar upper, bool training, Generator? generator) -> Tensor(a!)",
     "aten::poisson(Tensor self, Generator? generator) -> Tensor",
