@@ -183,6 +183,15 @@ class ModuleLoad {
           size_text(target.sizes()) + ".");
       return;
     }
+    if (target.is_meta() && !source.is_meta()) {
+      has_other_errors_ = true;
+      errors_.push_back(
+          "for " + key +
+          ": copying from a non-meta parameter in the checkpoint to a meta "
+          "parameter in the current model, which is a no-op: make the model on "
+          "a device with memory.");
+      return;
+    }
     prepare(key, target, source);
   }
 

@@ -185,6 +185,38 @@ TEST(LoadStateDict, LeavesTheModuleAloneAfterAnError) {
   EXPECT_EQ(expanded.first.sum().item<float>(), 0.0F);
 }
 
+// Python warns that it is a no-op, and reports success.
+TEST(LoadStateDict, RefusesToCopyIntoATensorWithoutMemory) {
+  struct OnMeta : torch::nn::Module {
+    OnMeta() {
+      register_parameter("a", torch::zeros({2}));
+      register_parameter("b", torch::zeros({2}, at::kMeta));
+    }
+  };
+  OnMeta module;
+  const StateDict weights =
+      with(with({}, "a", torch::ones({2})), "b", torch::ones({2}));
+  for (const auto may_differ : {MayDiffer::kNothing, MayDiffer::kAnything}) {
+    try {
+      load_state_dict(module, weights, {.may_differ = may_differ});
+      ADD_FAILURE() << "nothing can arrive in 'b'";
+    } catch (const Exception& exception) {
+      EXPECT_EQ(exception.error().detail, "E_STATE_DICT");
+      EXPECT_THAT(
+          exception.error().message,
+          testing::HasSubstr(
+              "for b: copying from a non-meta parameter in the checkpoint to a "
+              "meta parameter in the current model, which is a no-op"));
+    }
+    EXPECT_EQ(module.named_parameters()["a"].sum().item<float>(), 0);
+  }
+  // Both without memory: the shapes are all there is.
+  const StateDict shapes =
+      with(with({}, "a", torch::ones({2})), "b", torch::zeros({2}, at::kMeta));
+  EXPECT_TRUE(load_state_dict(module, shapes, {}).missing_keys.empty());
+  EXPECT_EQ(module.named_parameters()["a"].sum().item<float>(), 2);
+}
+
 TEST(LoadStateDict, KeepsTheCounterThatAnOldFileLacks) {
   const auto net = test::fill(std::make_shared<Net>());
   StateDict old = without(state_dict(Net()), kCounters);
