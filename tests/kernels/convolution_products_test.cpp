@@ -170,6 +170,37 @@ TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
   }
 }
 
+// A program that lets products round the factors says nothing of convolutions.
+TEST(ConvolutionProducts, AreLeftWhereProductsAreLessPrecise) {
+  const auto input = at::zeros({64, 64, 1, 1});
+  const auto weight = at::zeros({64, 64, 3, 3});
+  const std::vector<std::int64_t> ones{1, 1};
+  const KernelSteps steps{.stride = ones, .padding = ones, .dilation = ones};
+  auto& context = at::globalContext();
+  const auto are_better = [&](at::ScalarType type) {
+    const auto products =
+        ConvolutionProducts::of(input.to(type), weight.to(type), steps);
+    return std::ranges::all_of(kPasses, [&](Pass pass) {
+      return products->is_better(pass);
+    });
+  };
+  EXPECT_TRUE(are_better(at::kFloat));
+  context.setFloat32MatmulPrecision("medium");
+  EXPECT_FALSE(are_better(at::kFloat));
+  EXPECT_TRUE(are_better(at::kBFloat16));
+  context.setFloat32Precision(
+      at::Float32Backend::MKLDNN,
+      at::Float32Op::CONV,
+      at::Float32Precision::BF16);
+  EXPECT_TRUE(are_better(at::kFloat));
+  context.setFloat32Precision(
+      at::Float32Backend::MKLDNN,
+      at::Float32Op::CONV,
+      at::Float32Precision::NONE);
+  context.setFloat32MatmulPrecision("highest");
+  EXPECT_TRUE(are_better(at::kFloat));
+}
+
 TEST(ConvolutionProducts, OfFewImagesAreAsCloseInBfloat16) {
   torch::manual_seed(21);
   int compared = 0;

@@ -100,6 +100,13 @@ TEST(WeightProducts, AreExactWhereATrialWas) {
   EXPECT_FALSE(try_with(1.0000002F, {0, 1}));
   EXPECT_FALSE(try_with(1, {0, 1}));
   EXPECT_EQ(calls, 2);
+  // Products of another precision: what was found says nothing of them.
+  at::globalContext().setFloat32MatmulPrecision("medium");
+  EXPECT_FALSE(try_with(2, {1, 0}));
+  EXPECT_FALSE(try_with(1, {1, 0}));
+  EXPECT_EQ(calls, 3);
+  at::globalContext().setFloat32MatmulPrecision("highest");
+  EXPECT_TRUE(try_with(1, {1, 0}));
 }
 
 } // namespace

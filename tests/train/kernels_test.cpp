@@ -105,7 +105,7 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   other.part().load(saved);
   EXPECT_EQ(
       to_string(other.numerics()),
-      "kernels: 'exact', now 'lockstep, products 3, direct 3, winograd 2, "
+      "kernels: 'exact', now 'lockstep, products 4, direct 3, winograd 2, "
       "norms 1'; channels_last: 'no', now 'yes'");
   TrainConfig half;
   half.amp = "bf16";

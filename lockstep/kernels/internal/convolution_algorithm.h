@@ -21,9 +21,9 @@ class ConvolutionAlgorithm {
   virtual ~ConvolutionAlgorithm() = default;
 
   /// Whether this is faster than LibTorch's kernel, and as exact: a matter of
-  /// shape, type, processor and the calling thread's number of threads, never
-  /// of a measurement, so that runs repeat. docs/performance.md has the
-  /// numbers.
+  /// shape, type, processor, LibTorch's precision of float32 and the calling
+  /// thread's number of threads, never of a measurement, so that runs repeat.
+  /// docs/performance.md has the numbers.
   [[nodiscard]] virtual bool is_better(Pass pass) const = 0;
 
   /// Whether it is that of an output: LibTorch refuses others.

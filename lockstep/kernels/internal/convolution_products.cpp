@@ -153,7 +153,7 @@ bool ConvolutionProducts::is_better(Pass pass) const {
   const std::int64_t min_batch =
       is_half && outputs() == 1 ? kMinHalfBatchOfOneOutput : kMinProductBatch;
   if (batch() < min_batch || std::min(in(), out()) < kMinProductChannels ||
-      is_dilated_) {
+      is_dilated_ || !(is_half || products_are_as_precise())) {
     return false;
   }
   // bfloat16 products are so fast that packing the weight tap by tap, or many

@@ -21,6 +21,12 @@ namespace {
 
 constexpr std::size_t kArguments = 6;
 
+at::Float32Precision precision_of(at::Float32Op operation) {
+  return at::globalContext().float32Precision(
+      at::Float32Backend::MKLDNN,
+      operation);
+}
+
 std::optional<c10::OperatorHandle> find_inner_product() {
   auto found = c10::Dispatcher::singleton().findSchema(
       {"mkldnn::_linear_pointwise", ""});
@@ -92,6 +98,19 @@ at::Tensor inner_product(
 }
 
 } // namespace internal
+
+std::array<std::int64_t, 2> float32_precisions() {
+  return {
+      static_cast<std::int64_t>(internal::precision_of(at::Float32Op::MATMUL)),
+      static_cast<std::int64_t>(internal::precision_of(at::Float32Op::CONV))};
+}
+
+bool products_are_as_precise() {
+  const auto product = internal::precision_of(at::Float32Op::MATMUL);
+  const bool rounds = product == at::Float32Precision::TF32 ||
+                      product == at::Float32Precision::BF16;
+  return !rounds || product == internal::precision_of(at::Float32Op::CONV);
+}
 
 at::Tensor matrix_product(
     const at::Tensor& a,

@@ -13,6 +13,9 @@
 // repeat.
 #pragma once
 
+#include <array>
+#include <cstdint>
+
 #include <ATen/core/Tensor.h>
 
 namespace lockstep::kernels {
@@ -28,6 +31,15 @@ at::Tensor matrix_product(
     const at::Tensor& b,
     Sums sums,
     const at::Tensor& bias = {});
+
+/// How LibTorch is asked to round the factors of float32 on the CPU: of
+/// products (setFloat32MatmulPrecision), then of convolutions. As LibTorch
+/// numbers it.
+std::array<std::int64_t, 2> float32_precisions();
+
+/// False if products round the factors, and not as convolutions do: then a
+/// convolution is to be no product.
+bool products_are_as_precise();
 
 namespace internal {
 

@@ -12,6 +12,8 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <ATen/ops/zeros.h>
 
+#include "lockstep/kernels/internal/matrix_product.h"
+
 namespace lockstep::kernels {
 namespace {
 
@@ -33,14 +35,15 @@ Tensor waves(const Tensor& like, double step) {
       .view(like.sizes());
 }
 
-// What decides about the order of the additions.
+// What decides about the order of the additions and the rounding.
 using Shape = std::vector<std::int64_t>;
 
 Shape shape_of(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps) {
-  Shape shape{at::get_num_threads()};
+  const auto [of_products, of_convolutions] = float32_precisions();
+  Shape shape{at::get_num_threads(), of_products, of_convolutions};
   for (const at::IntArrayRef part :
        {input.sizes(),
         weight.sizes(),
