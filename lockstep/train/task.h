@@ -47,8 +47,9 @@ using MetricSpan = std::span<const std::shared_ptr<const Metric>>;
 /// All that they tell, in their order.
 std::vector<MetricInfo> infos_of(MetricSpan metrics);
 
-/// Adds `more` to `tables`, as columns of the one of that name if there is one:
-/// those that it has already are not added again.
+/// Adds `more` to `tables`, as columns and rows of the one of that name if
+/// there is one: those that it has already are not added again. NaN is what
+/// neither says.
 void add_table(std::vector<MetricTable>& tables, MetricTable more);
 
 /// How much of a batch's targets a loss counts.

@@ -3,6 +3,9 @@
 // All that is measured of a trained model, for each kind of task.
 #include "lockstep/train/inference/evaluation.h"
 
+#include <cmath>
+
+#include <ATen/ops/arange.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/equal.h>
@@ -13,6 +16,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/data/made_dataset.h"
 #include "lockstep/train/inference/mapped_classes.h"
 #include "lockstep/train/inference/outputs.h"
@@ -85,6 +89,78 @@ TEST(Evaluation, OfClasses) {
     all += row.values[0] + row.values[1] + row.values[2];
   }
   EXPECT_EQ(all, 50);
+}
+
+MetricTable per_class(
+    std::vector<std::string> columns,
+    std::vector<MetricRow> rows) {
+  return {
+      .name = "per_class",
+      .columns = std::move(columns),
+      .rows = std::move(rows)};
+}
+
+std::string text_of(const std::vector<MetricTable>& tables) {
+  std::string text;
+  for (const MetricTable& table : tables) {
+    text += join(table.columns, " ");
+    for (const MetricRow& row : table.rows) {
+      text += "|" + row.name;
+      for (const double value : row.values) {
+        text += std::isnan(value) ? " -" : format(" {}", shortest(value));
+      }
+    }
+  }
+  return text;
+}
+
+// Whichever metric comes first, with all classes or some of them.
+TEST(Evaluation, TablesOfOneNameLoseNothing) {
+  const auto text = [](const MetricTable& first, const MetricTable& second) {
+    std::vector<MetricTable> tables;
+    add_table(tables, first);
+    add_table(tables, second);
+    return text_of(tables);
+  };
+  const MetricTable some = per_class({"area", "actual"}, {{"dog", {0.5, 3}}});
+  const MetricTable all = per_class(
+      {"recall", "actual"},
+      {{"cat", {0.25, 2}}, {"dog", {0.75, 3}}, {"eel", {1, 1}}});
+  EXPECT_EQ(
+      text(some, all),
+      "area actual recall|cat - 2.0 0.25|dog 0.5 3.0 0.75|eel - 1.0 1.0");
+  EXPECT_EQ(
+      text(all, some),
+      "recall actual area|cat 0.25 2.0 -|dog 0.75 3.0 0.5|eel 1.0 1.0 -");
+  const MetricTable twins =
+      per_class({"iou"}, {{"cat", {0.1}}, {"cat", {0.2}}});
+  EXPECT_EQ(
+      text(twins, per_class({"dice"}, {{"cat", {1}}, {"cat", {2}}})),
+      "iou dice|cat 0.1 1.0|cat 0.2 2.0");
+  EXPECT_EQ(
+      text(per_class({"iou"}, {{"bee", {1}}}), twins),
+      "iou|cat 0.1|cat 0.2|bee 1.0");
+}
+
+TEST(Evaluation, AMetricOfOneOfTwoClassesHidesNoClass) {
+  torch::manual_seed(7);
+  const auto data = as_dataset(
+      make_dataset(at::randn({20, 2}), at::arange(20).remainder(2)),
+      {.num_classes = 2, .class_names = {"cat", "dog"}});
+  const Task task = task_for(*data, "classification", "auroc");
+  const auto strategy =
+      AnyModel(std::make_shared<Same>()).strategy({.task = task});
+  const Evaluation found = evaluate_all(
+      *strategy,
+      {data},
+      trained_on(*data, "classification"),
+      task,
+      {.batch_size = 7});
+  const MetricTable& classes = table(found, "per_class");
+  ASSERT_THAT(classes.rows, SizeIs(2));
+  EXPECT_EQ(classes.rows[0].name, "cat");
+  EXPECT_EQ(classes.rows[1].name, "dog");
+  EXPECT_THAT(classes.columns, Contains("recall"));
 }
 
 TEST(Evaluation, TheWorstSamplesHaveTheHighestLosses) {

@@ -14,28 +14,59 @@
 namespace lockstep::train {
 namespace {
 
-// What `more` says of a row: NaN where it says nothing, as AUROC of the first
-// of two classes.
-double value_of_row(
-    const MetricTable& more,
-    const std::string& row,
-    std::size_t column) {
-  const auto found = std::ranges::find(more.rows, row, &MetricRow::name);
-  return found == more.rows.end() ? std::numeric_limits<double>::quiet_NaN()
-                                  : found->values[column];
+constexpr double kUnsaid = std::numeric_limits<double>::quiet_NaN();
+
+// Where the list has what `more` has at `index`; its end if it has not. Of
+// several of one name the first is the first, the second the second.
+template <class List, class Name = std::identity>
+std::size_t place_of(
+    const List& list,
+    const List& more,
+    std::size_t index,
+    Name name = {}) {
+  const auto is_it = [&](const auto& item) {
+    return std::invoke(name, item) == std::invoke(name, more[index]);
+  };
+  const auto end = more.begin() + static_cast<std::ptrdiff_t>(index);
+  auto before = std::count_if(more.begin(), end, is_it);
+  const auto found = std::ranges::find_if(list, [&](const auto& item) {
+    return is_it(item) && before-- == 0;
+  });
+  return static_cast<std::size_t>(found - list.begin());
 }
 
-// Columns that are there already are not added again.
-void add_columns(MetricTable& table, const MetricTable& more) {
-  for (std::size_t column = 0; column < more.columns.size(); ++column) {
-    const std::string& name = more.columns[column];
-    if (std::ranges::find(table.columns, name) != table.columns.end()) {
-      continue;
+// Columns and rows that are there already are not added again. Rows that are
+// new stand behind the one before them in `more`.
+void merge(MetricTable& table, const MetricTable& more) {
+  const std::size_t old_columns = table.columns.size();
+  std::vector<std::size_t> places; // of the columns of `more`
+  for (std::size_t i = 0; i < more.columns.size(); ++i) {
+    places.push_back(place_of(table.columns, more.columns, i));
+    if (places.back() == table.columns.size()) {
+      table.columns.push_back(more.columns[i]);
     }
-    table.columns.push_back(name);
-    for (MetricRow& row : table.rows) {
-      row.values.push_back(value_of_row(more, row.name, column));
+  }
+  for (MetricRow& row : table.rows) {
+    row.values.resize(table.columns.size(), kUnsaid);
+  }
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < more.rows.size(); ++i) {
+    const MetricRow& from = more.rows[i];
+    std::size_t place = place_of(table.rows, more.rows, i, &MetricRow::name);
+    const bool is_new = place == table.rows.size();
+    if (is_new) {
+      place = next;
+      table.rows.insert(
+          table.rows.begin() + static_cast<std::ptrdiff_t>(place),
+          {.name = from.name,
+           .values = std::vector<double>(table.columns.size(), kUnsaid)});
     }
+    for (std::size_t j = 0; j < places.size(); ++j) {
+      if (is_new || places[j] >= old_columns) {
+        table.rows[place].values[places[j]] = from.values[j];
+      }
+    }
+    next = place + 1;
   }
 }
 
@@ -46,7 +77,7 @@ void add_table(std::vector<MetricTable>& tables, MetricTable more) {
   if (same == tables.end()) {
     tables.push_back(std::move(more));
   } else {
-    add_columns(*same, more);
+    merge(*same, more);
   }
 }
 
