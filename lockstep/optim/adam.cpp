@@ -126,11 +126,13 @@ ParamState& Adam::ready_state(
   if (state.tensors.empty()) {
     const at::Device device =
         settings.fused ? param.device() : at::Device(at::kCPU);
-    state["step"] = at::zeros(
-        {},
-        at::TensorOptions(internal::step_dtype(settings.fused)).device(device));
-    state["exp_avg"] = at::zeros_like(param);
-    state["exp_avg_sq"] = at::zeros_like(param);
+    const auto options =
+        at::TensorOptions(internal::step_dtype(settings.fused)).device(device);
+    // All or none, if memory is short.
+    state.tensors = {
+        {"step", at::zeros({}, options)},
+        {"exp_avg", at::zeros_like(param)},
+        {"exp_avg_sq", at::zeros_like(param)}};
   }
   if (settings.amsgrad && !state["max_exp_avg_sq"].defined()) {
     state["max_exp_avg_sq"] = at::zeros_like(param);

@@ -54,7 +54,16 @@ struct Batch {
   std::vector<at::Tensor> params = {};
   std::vector<at::Tensor> grads = {};
   std::vector<at::Tensor> buffers = {};
+  /// Whose buffers these are.
+  std::vector<ParamState*> states = {};
 };
+
+constexpr std::string_view kBuffer = "momentum_buffer";
+
+// Undefined before the first step. A step keeps a new one when it has content.
+at::Tensor buffer_in(ParamState& state) {
+  return state.tensors.empty() ? at::Tensor() : state[kBuffer];
+}
 
 Batch& batch_for(
     std::vector<Batch>& batches,
@@ -124,12 +133,11 @@ void SGD::step_single(internal::Part& part, const Settings& settings) {
     at::Tensor buffer;
     bool is_first_step = false;
     if (settings.momentum != 0) {
-      at::Tensor& kept = (*state)["momentum_buffer"];
-      is_first_step = !kept.defined();
+      buffer = buffer_in(*state);
+      is_first_step = !buffer.defined();
       if (is_first_step) {
-        kept = at::empty_like(param.grad());
+        buffer = at::empty_like(param.grad());
       }
-      buffer = kept;
     }
     const std::array tensors = {param, param.grad(), buffer};
     internal::in_blocks(tensors, [&](std::span<const at::Tensor> block) {
@@ -139,6 +147,9 @@ void SGD::step_single(internal::Part& part, const Settings& settings) {
           block[2],
           is_first_step);
     });
+    if (is_first_step) {
+      (*state)[kBuffer] = buffer;
+    }
   }
 }
 
@@ -152,7 +163,7 @@ void SGD::step_fused(internal::Part& part, const Settings& settings) {
       batch.grads.push_back(param.grad());
       continue;
     }
-    at::Tensor& buffer = (*state)["momentum_buffer"];
+    at::Tensor buffer = buffer_in(*state);
     Batch& batch = batch_for(batches, param, !buffer.defined());
     if (!buffer.defined()) {
       buffer = at::empty_like(param.grad()); // the kernel fills it
@@ -160,6 +171,7 @@ void SGD::step_fused(internal::Part& part, const Settings& settings) {
     batch.params.push_back(param);
     batch.grads.push_back(param.grad());
     batch.buffers.push_back(buffer);
+    batch.states.push_back(state);
   }
   for (const Batch& batch : batches) {
     at::_fused_sgd_(
@@ -173,6 +185,9 @@ void SGD::step_fused(internal::Part& part, const Settings& settings) {
         settings.nesterov,
         settings.maximize,
         batch.is_first_step);
+    for (std::size_t i = 0; i < batch.states.size(); ++i) {
+      (*batch.states[i])[kBuffer] = batch.buffers[i];
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/optim/optimizers.h"
+#include "lockstep/optim/scheduler.h"
+#include "lockstep/tensor/state_dict.h"
 #include "tests/optim/support.h"
 
 namespace lockstep::test {
@@ -257,6 +259,36 @@ TEST(Optimizer, GradientsOfAnyLayoutGiveTheSameStep) {
     first.step();
     second.step();
     EXPECT_TRUE(same_bits(a, b));
+  }
+}
+
+// A buffer without content would go into the next steps and into files.
+TEST(Optimizer, AStepThatThrewKeepsNoMomentum) {
+  for (const bool fused : {false, true}) {
+    const at::Tensor good = leaf({1, 2});
+    const at::Tensor bad =
+        fused ? at::zeros({1}, at::kComplexFloat).requires_grad_() : leaf({3});
+    SGD optimizer(
+        {good, bad},
+        {.lr = 0.5, .momentum = 0.9, .weight_decay = 0.1, .fused = fused});
+    bad.mutable_grad() = fused ? at::ones_like(bad) : at::ones({2});
+    good.mutable_grad() = fused ? at::ones({2}) : at::Tensor();
+    EXPECT_ANY_THROW(optimizer.step());
+    const ckpt::Value saved = optimizer.state_dict();
+    for (const auto& [id, state] : saved.find("state")->as_dict()->items) {
+      EXPECT_THAT(state.as_dict()->items, testing::IsEmpty()) << fused;
+    }
+    bad.mutable_grad() = at::Tensor();
+    good.mutable_grad() = at::full({2}, 0.25);
+    const at::Tensor other = good.detach().clone().requires_grad_();
+    other.mutable_grad() = good.grad().clone();
+    SGD first(
+        {other},
+        {.lr = 0.5, .momentum = 0.9, .weight_decay = 0.1, .fused = fused});
+    first.step();
+    optimizer.step();
+    EXPECT_TRUE(same_bits(good, other))
+        << "a first step, as if none was before";
   }
 }
 
