@@ -105,13 +105,12 @@ std::vector<ParamGroup> load_state_dict(
 }
 
 std::vector<ParamGroup> param_groups(const torch::optim::Optimizer& optimizer) {
-  std::vector<ParamGroup> groups = internal::torch_groups(optimizer);
   const auto memory = internal::find_memory(optimizer);
-  if (memory != nullptr) {
-    memory->take(groups);
-    groups = memory->groups;
+  if (memory == nullptr) {
+    return internal::torch_groups(optimizer);
   }
-  return groups;
+  internal::take_changes(optimizer, *memory);
+  return memory->groups;
 }
 
 void load_state(torch::optim::Optimizer& optimizer, const ckpt::Value& state) {

@@ -88,9 +88,7 @@ class TorchOptimizer final : public Optimizer {
 
   // Returns LibTorch's groups.
   std::vector<ParamGroup> take_changes() const {
-    std::vector<ParamGroup> theirs = internal::torch_groups(*optimizer_);
-    both_->take(theirs);
-    return theirs;
+    return internal::take_changes(*optimizer_, *both_);
   }
 
   std::shared_ptr<torch::optim::Optimizer> optimizer_;

@@ -33,7 +33,8 @@ namespace lockstep {
 /// Python's, with `initial_lr` and what else LibTorch has no place for, and so
 /// is its state. Changed options in `param_groups()` count from `apply_options`
 /// or the next `step` on, those that LibTorch has; so do changes of LibTorch's
-/// groups, by its schedulers or by whoever kept a pointer.
+/// groups, of their parameters and options, by its schedulers or by whoever
+/// kept a pointer. Parameters are not changed in `param_groups()`.
 ///
 /// What LibTorch has no place for is kept with LibTorch's optimizer itself, so
 /// all that wrap one optimizer see one `initial_lr`, and `state_dict` saves it.
@@ -43,7 +44,7 @@ namespace lockstep {
 /// Ownership: takes a std::unique_ptr, or shares.
 /// Errors: as `state_dict(const torch::optim::Optimizer&)`; kInvalidArgument
 /// for null; `step` and `apply_options` throw kInvalidArgument if both sides
-/// changed one option since the last of them.
+/// changed one option since the last of them, or ours the parameters.
 std::unique_ptr<Optimizer> from_torch(
     std::shared_ptr<torch::optim::Optimizer> optimizer);
 /// Ownership: `optimizer` must outlive what is returned. Steps are not counted,

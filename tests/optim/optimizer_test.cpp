@@ -292,6 +292,18 @@ TEST(Optimizer, AStepThatThrewKeepsNoMomentum) {
   }
 }
 
+TEST(Optimizer, AParameterThatLeftItsGroupIsNamed) {
+  const at::Tensor a = leaf({1});
+  const at::Tensor b = leaf({2});
+  SGD optimizer({a, b}, {.lr = 1, .momentum = 0.9});
+  b.mutable_grad() = torch::ones({1});
+  optimizer.step();
+  optimizer.param_groups()[0].params.pop_back();
+  EXPECT_THAT(
+      text_of([&] { (void)optimizer.state_dict(); }),
+      HasSubstr("state of a parameter that is in none of its groups"));
+}
+
 TEST(Optimizer, GradientsStayAsTheyAre) {
   std::vector<at::Tensor> params = make_params();
   AdamW optimizer(params, {.weight_decay = 0.1, .maximize = true});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/optim/torch_optimizer.h"
 
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -125,6 +127,127 @@ TEST(FromTorch, RefusesNull) {
     ADD_FAILURE();
   } catch (const Exception& error) {
     EXPECT_EQ(error.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+struct Moved {
+  std::string name = {};
+  std::function<void(torch::optim::Adam&, const at::Tensor& fresh)> change = {};
+  /// Parameters of the groups, then.
+  std::vector<std::size_t> sizes = {};
+};
+
+// Whoever changes LibTorch's groups while a wrapper, or a schedule, is there.
+TEST(FromTorch, FollowsTheParametersOfLibTorchsGroups) {
+  using torch::optim::OptimizerParamGroup;
+  const std::vector<Moved> all = {
+      {"one more",
+       [](auto& adam, const at::Tensor& fresh) {
+         adam.param_groups()[0].params().push_back(fresh);
+       },
+       {3, 1}},
+      {"add_parameters",
+       [](auto& adam, const at::Tensor& fresh) {
+         adam.add_parameters({fresh});
+       },
+       {3, 1}},
+      {"others",
+       [](auto& adam, const at::Tensor& fresh) {
+         adam.param_groups()[0].params() = {fresh};
+       },
+       {1, 1}},
+      {"fewer",
+       [](auto& adam, const at::Tensor&) {
+         adam.param_groups()[0].params().pop_back();
+       },
+       {1, 1}},
+      {"without the last group",
+       [](auto& adam, const at::Tensor&) { adam.param_groups().pop_back(); },
+       {2}},
+      {"without the first group",
+       [](auto& adam, const at::Tensor&) {
+         adam.param_groups().erase(adam.param_groups().begin());
+       },
+       {1}},
+      {"another group",
+       [](auto& adam, const at::Tensor& fresh) {
+         adam.add_param_group(OptimizerParamGroup({fresh}));
+       },
+       {2, 1, 1}}};
+  for (const Moved& moved : all) {
+    SCOPED_TRACE(moved.name);
+    const auto weight = [] { return torch::ones({2}).requires_grad_(); };
+    const at::Tensor fresh = weight();
+    torch::optim::Adam adam(
+        {OptimizerParamGroup({weight(), weight()}),
+         OptimizerParamGroup(
+             {weight()},
+             std::make_unique<torch::optim::AdamOptions>(0.5))},
+        torch::optim::AdamOptions(0.1));
+    const auto wrapper = from_torch(adam);
+    const StepLR schedule(*wrapper, {.step_size = 3});
+    const auto step = [&] {
+      for (const auto& group : adam.param_groups()) {
+        for (const at::Tensor& param : group.params()) {
+          param.mutable_grad() = torch::ones({2});
+        }
+      }
+      wrapper->step();
+    };
+    step();
+    moved.change(adam, fresh);
+    const auto version = fresh._version();
+    step();
+    EXPECT_EQ(fresh._version() > version, fresh.grad().defined())
+        << "who holds copies is told of the write";
+    const ckpt::Value saved = wrapper->state_dict();
+    EXPECT_EQ(ckpt::to_text(saved), ckpt::to_text(state_dict(adam)));
+    std::vector<std::size_t> sizes;
+    std::size_t count = 0;
+    for (const ParamGroup& group : wrapper->param_groups()) {
+      sizes.push_back(group.params.size());
+      count += group.params.size();
+    }
+    EXPECT_EQ(sizes, moved.sizes);
+    EXPECT_EQ(saved.find("state")->as_dict()->items.size(), count);
+    const ParamGroup& last = wrapper->param_groups()[sizes.size() - 1];
+    const ParamGroup& first = wrapper->param_groups()[0];
+    EXPECT_EQ(first.number("initial_lr"), first.lr());
+    if (last.find("initial_lr") != nullptr) {
+      EXPECT_EQ(last.number("initial_lr"), last.lr());
+    }
+    torch::optim::Adam next(
+        adam.param_groups(),
+        torch::optim::AdamOptions(0.1));
+    load_state(next, saved);
+  }
+}
+
+// LibTorch would never step it, or go on stepping it.
+TEST(FromTorch, RefusesParametersThatLibTorchHasNot) {
+  const at::Tensor weight = torch::ones({1}).requires_grad_();
+  const at::Tensor other = torch::ones({1}).requires_grad_();
+  const std::vector<std::function<void(Optimizer&)>> changes = {
+      [&](Optimizer& one) { one.param_groups()[0].params.push_back(other); },
+      [&](Optimizer& one) { one.param_groups()[0].params = {other}; },
+      [&](Optimizer& one) { one.param_groups()[0].params.clear(); },
+      [&](Optimizer& one) { one.param_groups().clear(); }};
+  for (const auto& change : changes) {
+    torch::optim::SGD sgd(std::vector{weight}, 0.1);
+    const auto optimizer = from_torch(sgd);
+    change(*optimizer);
+    sgd.param_groups()[0].options().set_lr(0.2);
+    try {
+      optimizer->step();
+      ADD_FAILURE();
+    } catch (const Exception& error) {
+      EXPECT_EQ(error.error().code, ErrorCode::kInvalidArgument);
+      EXPECT_THAT(
+          error.error().message,
+          testing::AnyOf(
+              HasSubstr("the parameters of group 0 were changed"),
+              HasSubstr("has 0 parameter groups, expected 1")));
+    }
   }
 }
 

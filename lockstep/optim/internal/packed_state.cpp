@@ -293,6 +293,17 @@ StateTable loaded_state(
   return table;
 }
 
+// Python's KeyError.
+[[noreturn]] void refuse_stray() {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "optim.save",
+       .message = "the optimizer has the state of a parameter that is in none "
+                  "of its groups now",
+       .hint = "a parameter that is trained no longer stays in its group, with "
+               "requires_grad_(false)"});
+}
+
 } // namespace
 
 ckpt::Value pack(
@@ -324,9 +335,11 @@ ckpt::Value pack(
           key,
           tensor.defined() ? builder.tensor(tensor) : ckpt::Value());
     }
-    packed_state.items.emplace_back(
-        ids.at(entry.param.unsafeGetTensorImpl()),
-        std::move(tensors));
+    const auto id = ids.find(entry.param.unsafeGetTensorImpl());
+    if (id == ids.end()) {
+      refuse_stray();
+    }
+    packed_state.items.emplace_back(id->second, std::move(tensors));
   }
   packed_state.items.insert(
       packed_state.items.end(),

@@ -50,4 +50,13 @@ std::shared_ptr<TwoSidedGroups> memory_of(torch::optim::Optimizer& optimizer) {
   return memory;
 }
 
+std::vector<ParamGroup> take_changes(
+    const torch::optim::Optimizer& optimizer,
+    TwoSidedGroups& memory) {
+  std::vector<ParamGroup> theirs = torch_groups(optimizer);
+  memory.take_params(theirs);
+  memory.take(theirs);
+  return theirs;
+}
+
 } // namespace lockstep::internal

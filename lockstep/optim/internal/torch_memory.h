@@ -29,6 +29,11 @@ std::shared_ptr<TwoSidedGroups> find_memory(
 /// Errors: throws kUnsupported for a class that we do not know.
 std::shared_ptr<TwoSidedGroups> memory_of(torch::optim::Optimizer& optimizer);
 
+/// Takes over what changed in LibTorch's groups, which it returns.
+std::vector<ParamGroup> take_changes(
+    const torch::optim::Optimizer& optimizer,
+    TwoSidedGroups& memory);
+
 /// The state of `optimizer` with these groups.
 ckpt::Value pack_torch(
     const torch::optim::Optimizer& optimizer,

@@ -25,10 +25,14 @@ class TwoSidedGroups {
 
   /// Both sides have told each other their changes; theirs are `theirs` now.
   void mark_as_seen(std::vector<ParamGroup> theirs);
+  /// Takes over which parameters theirs have now, and drops groups that they
+  /// lack. For sides that have the same parameters; before `take`.
+  void take_params(const std::vector<ParamGroup>& theirs);
   /// Takes over what changed in theirs alone, and groups that they added.
   void take(const std::vector<ParamGroup>& theirs);
   /// Errors: throws kInvalidArgument if both sides changed one option since
-  /// `mark_as_seen`, to different values.
+  /// `mark_as_seen`, to different values, and for parameters that were changed
+  /// in ours.
   void refuse_two_changes(const std::vector<ParamGroup>& theirs) const;
 
  private:
