@@ -2,7 +2,6 @@
 #include <array>
 #include <cmath>
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
@@ -103,7 +102,6 @@ AdamW::AdamW(Params params, const AdamOptions& options)
     : Adam(internal::kAdamW, std::move(params), options, true) {}
 
 void Adam::step() {
-  const at::NoGradGuard no_grad;
   for (const ParamGroup& group : param_groups()) {
     const Settings settings = Settings::of(group);
     step_in_parts(group, true, [&](internal::Part& part) {

@@ -321,7 +321,7 @@ class OptimizerBase : public Optimizer {
 
   /// Spreads the parameters of `group` that have a gradient over the workers
   /// and calls `step` for each part. With `keeps_state` their state entries are
-  /// made first, in the order of the group.
+  /// made first, in the order of the group. `step` records no gradients.
   void step_in_parts(
       const ParamGroup& group,
       bool keeps_state,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <array>
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty_like.h>
 
@@ -90,7 +89,6 @@ SGD::SGD(Params params, const SGDOptions& options)
           internal::python_options(options)) {}
 
 void SGD::step() {
-  const at::NoGradGuard no_grad;
   for (const ParamGroup& group : param_groups()) {
     const Settings settings = Settings::of(group);
     const auto step = settings.fused ? &SGD::step_fused : &SGD::step_single;

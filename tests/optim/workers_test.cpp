@@ -7,7 +7,6 @@
 #include <thread>
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
@@ -66,7 +65,6 @@ Workers counting_workers(std::size_t count, std::atomic<int>& tasks_run) {
         std::vector<std::jthread> threads;
         for (std::size_t i = 0; i < tasks; ++i) {
           threads.emplace_back([&, i] {
-            const at::NoGradGuard no_grad;
             task(i);
             ++tasks_run;
           });

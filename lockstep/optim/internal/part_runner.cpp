@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
+
 namespace lockstep::internal {
 namespace {
 
@@ -48,14 +50,19 @@ std::vector<Part> PartRunner::split(std::vector<Update> updates) {
 void PartRunner::run(
     std::vector<Update> updates,
     const std::function<void(Part&)>& step) {
+  // Threads that are borrowed record gradients unless they are told not to.
+  const auto update = [&](Part& part) {
+    const at::NoGradGuard no_grad;
+    step(part);
+  };
   scratch_.resize(std::max<std::size_t>(workers_.count, 1));
   if (!workers_.run || workers_.count < 2 || !is_worth_workers(updates)) {
     Part all{.updates = std::move(updates), .scratch = scratch_[0]};
-    step(all);
+    update(all);
     return;
   }
   std::vector<Part> parts = split(std::move(updates));
-  workers_.run(parts.size(), [&](std::size_t i) { step(parts[i]); });
+  workers_.run(parts.size(), [&](std::size_t i) { update(parts[i]); });
 }
 
 } // namespace lockstep::internal

@@ -39,7 +39,8 @@ class PartRunner {
   }
 
   /// Calls `step` for each part, at the same time if there are workers and
-  /// all parameters are on the CPU; else once, in this thread.
+  /// all parameters are on the CPU; else once, in this thread. No thread of it
+  /// records gradients.
   void run(std::vector<Update> updates, const std::function<void(Part&)>& step);
 
  private:
