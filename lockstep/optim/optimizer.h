@@ -89,9 +89,8 @@ struct ParamGroup {
   [[nodiscard]] double lr() const {
     return number("lr");
   }
-  void set_lr(double lr) {
-    set("lr", lr);
-  }
+  /// A tensor gets this value, so that whoever holds it sees it, as in Python.
+  void set_lr(double lr);
 };
 
 /// What an optimizer works on: a module, tensors, or groups. Shared parameters

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/base/error.h"
@@ -74,6 +75,18 @@ bool ParamGroup::flag(std::string_view name) const {
     raise_option(name, "True, False or None", type_of(value));
   }
   return *value->as_bool();
+}
+
+void ParamGroup::set_lr(double lr) {
+  const ckpt::Value* value = find("lr");
+  const ckpt::Tensor* kept = value == nullptr ? nullptr : value->as_tensor();
+  if (kept == nullptr || kept->numel() != 1) {
+    set("lr", lr);
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  at::Tensor tensor = to_tensor(*kept);
+  set("lr", to_value(tensor.fill_(lr))); // of a file it may be a copy
 }
 
 std::pair<double, double> ParamGroup::betas() const {

@@ -7,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/state_reader.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 
@@ -30,6 +31,12 @@ constexpr const char* kOrderText =
     "See more details at "
     "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate";
 
+// Of a tensor another one, since the group's goes on to other rates.
+ckpt::Value copy_of(const ckpt::Value& value) {
+  const ckpt::Tensor* tensor = value.as_tensor();
+  return tensor == nullptr ? value : to_value(to_tensor(*tensor).clone());
+}
+
 } // namespace
 
 void Scheduler::begin(std::int64_t last_epoch) {
@@ -42,7 +49,7 @@ void Scheduler::begin(std::int64_t last_epoch) {
              .op = "optim.schedule",
              .message = format(kNoInitialLr, index)});
       }
-      group.set("initial_lr", *group.find("lr"));
+      group.set("initial_lr", copy_of(*group.find("lr")));
     }
     base_lrs_.push_back(group.number("initial_lr"));
     ++index;

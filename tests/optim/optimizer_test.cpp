@@ -304,6 +304,26 @@ TEST(Optimizer, AParameterThatLeftItsGroupIsNamed) {
       HasSubstr("state of a parameter that is in none of its groups"));
 }
 
+// Python's schedulers fill it, so that a program that holds it sees the rate.
+TEST(Optimizer, ATensorStaysTheRate) {
+  const at::Tensor a = leaf({1});
+  const at::Tensor rate = torch::tensor(0.5, at::kDouble);
+  SGD optimizer(
+      ParamGroup{.params = {a}, .options = {{"lr", to_value(rate)}}},
+      {.momentum = 0.9});
+  StepLR scheduler(optimizer, {.step_size = 1, .gamma = 0.5});
+  a.mutable_grad() = torch::ones({1});
+  optimizer.step();
+  scheduler.step();
+  EXPECT_EQ(rate.item<double>(), 0.25);
+  rate.fill_(0.125);
+  EXPECT_EQ(optimizer.param_groups()[0].lr(), 0.125);
+  EXPECT_EQ(optimizer.param_groups()[0].number("initial_lr"), 0.5)
+      << "a copy, as Python's";
+  scheduler.step();
+  EXPECT_EQ(rate.item<double>(), 0.0625);
+}
+
 TEST(Optimizer, GradientsStayAsTheyAre) {
   std::vector<at::Tensor> params = make_params();
   AdamW optimizer(params, {.weight_decay = 0.1, .maximize = true});
