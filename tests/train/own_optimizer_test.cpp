@@ -7,12 +7,17 @@
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/data/made_dataset.h"
 #include "lockstep/device/device_list.h"
+#include "lockstep/distributed/zero_redundancy_optimizer.h"
 #include "lockstep/optim/optimizers.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/optim/schedules.h"
+#include "lockstep/optim/torch_optimizer.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/train/dropout_net.h"
 #include "tests/train/trainer_fixture.h"
 
@@ -185,6 +190,24 @@ TEST_P(OwnOptimizer, WithACycleOfEpochsGoesOnExactly) {
         HasSubstr("0 of 2 steps left, the run would make 1"));
     EXPECT_THAT(exception.error().hint, HasSubstr("--epochs 2 ends with it"));
   }
+}
+
+// Python takes a sequence of one, which has no milestones.
+TEST_P(OwnOptimizer, WithASequenceOfOneGoesOnExactly) {
+  expect_exact([this](const TrainConfig& config, int stop) {
+    const auto model = net(config);
+    SGD sgd(*model, {.lr = 0.1});
+    const auto cosine = std::make_shared<CosineAnnealingLR>(
+        sgd,
+        CosineAnnealingLROptions{.t_max = config.epochs});
+    run(config,
+        {.model = model,
+         .optimizer = sgd,
+         .schedule = std::make_shared<SequentialLR>(
+             sgd,
+             SequentialLROptions{.schedulers = {cosine}})},
+        stop);
+  });
 }
 
 TEST_P(OwnOptimizer, IsThatOfTheSettingsIfItIsMadeSo) {

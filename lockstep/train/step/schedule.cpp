@@ -318,17 +318,18 @@ std::optional<std::int64_t> Schedule::lowest_epoch() const {
   }
   const ckpt::Value* last = inner->as_list()->items.back().find("T_max");
   const ckpt::Value* milestones = state.find("_milestones");
-  return last == nullptr || milestones == nullptr
-             ? std::nullopt
-             : std::optional(
-                   *last->as_int() +
-                   *milestones->as_list()->items.back().as_int());
+  if (last == nullptr || milestones == nullptr) {
+    return std::nullopt;
+  }
+  // One of a single schedule has none.
+  const std::vector<ckpt::Value>& begins = milestones->as_list()->items;
+  return *last->as_int() + (begins.empty() ? 0 : *begins.back().as_int());
 }
 
 std::string Schedule::overrun_text(std::int64_t epochs) const {
-  const auto lowest = lowest_epoch();
+  const auto lowest = is_per_step_ ? std::nullopt : lowest_epoch();
   const std::int64_t last = scheduler_->last_epoch() + epochs;
-  return is_per_step_ || !lowest || last <= *lowest
+  return !lowest || last <= *lowest
              ? std::string()
              : format(
                    "the cosine schedule of the checkpoint is lowest after {}, "
