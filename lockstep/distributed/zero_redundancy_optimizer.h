@@ -70,6 +70,9 @@ class ZeroRedundancyOptimizer final : public Optimizer {
       const noexcept override {
     return own_->step_calls();
   }
+  [[nodiscard]] const void* identity() const noexcept override {
+    return own_->identity();
+  }
   /// All parameters. Options are changed here, or in LibTorch's groups under
   /// `from_torch`.
   std::vector<ParamGroup>& param_groups() noexcept override;

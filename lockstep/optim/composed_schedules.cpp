@@ -24,7 +24,6 @@ std::string class_of(const auto& object) {
 void check_inner(
     std::string_view kind,
     const OptimizerRef& optimizer,
-    const OptimizerRef& inner_optimizer,
     const Scheduler& inner,
     std::size_t index) {
   if (dynamic_cast<const ReduceLROnPlateau*>(&inner) != nullptr) {
@@ -35,14 +34,14 @@ void check_inner(
         kind,
         index));
   }
-  if (optimizer != inner_optimizer) {
+  if (optimizer != inner.optimizer()) {
     internal::refuse_schedule(format(
         "{} expects all schedulers to belong to the same optimizer, but got "
         "scheduler {} at index {} has {}, which is different from {}.",
         kind,
         class_of(inner),
         index,
-        class_of(*inner_optimizer),
+        class_of(*inner.optimizer()),
         class_of(*optimizer)));
   }
 }
@@ -74,12 +73,7 @@ ComposedScheduler::ComposedScheduler(
           kind,
           i));
     }
-    check_inner(
-        kind,
-        this->optimizer(),
-        optimizer_of(*schedulers_[i]),
-        *schedulers_[i],
-        i);
+    check_inner(kind, this->optimizer(), *schedulers_[i], i);
   }
 }
 
@@ -250,7 +244,7 @@ void SequentialLR::load_own_state(const ckpt::Value& state) {
 
 ChainedScheduler::ChainedScheduler(
     const std::vector<std::shared_ptr<Scheduler>>& schedulers)
-    : ChainedScheduler(schedulers, optimizer_of(first_of(schedulers))) {}
+    : ChainedScheduler(schedulers, first_of(schedulers).optimizer()) {}
 
 ChainedScheduler::ChainedScheduler(
     std::vector<std::shared_ptr<Scheduler>> schedulers,

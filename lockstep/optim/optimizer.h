@@ -190,7 +190,7 @@ class Optimizer {
   /// Gives the optimizer within, if there is one, what was changed in
   /// `param_groups()`. Schedulers call it.
   virtual void apply_options() {}
-  /// Equal for all wrappers of one optimizer of LibTorch's.
+  /// Equal for all wrappers of one optimizer.
   [[nodiscard]] virtual const void* identity() const noexcept {
     return this;
   }

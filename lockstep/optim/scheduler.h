@@ -40,6 +40,10 @@ class Scheduler {
   [[nodiscard]] std::int64_t last_epoch() const noexcept {
     return last_epoch_;
   }
+  /// Whose rates these are.
+  [[nodiscard]] const OptimizerRef& optimizer() const noexcept {
+    return optimizer_;
+  }
 
   /// The dict Python's scheduler gives, keys in Python's order.
   [[nodiscard]] virtual ckpt::Value state_dict() const;
@@ -84,9 +88,6 @@ class Scheduler {
   /// Reads what these two wrote. Changes nothing if it throws.
   virtual void load_own_state(const ckpt::Value& /*state*/) {}
 
-  [[nodiscard]] const OptimizerRef& optimizer() const noexcept {
-    return optimizer_;
-  }
   [[nodiscard]] std::vector<ParamGroup>& groups() const noexcept {
     return optimizer_->param_groups();
   }

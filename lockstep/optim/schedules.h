@@ -298,9 +298,6 @@ class ComposedScheduler : public Scheduler {
   void undo() override;
 
   /// For those in it.
-  static const OptimizerRef& optimizer_of(const Scheduler& scheduler) {
-    return scheduler.optimizer();
-  }
   static void begin_again(Scheduler& scheduler) {
     scheduler.initial_step();
   }

@@ -77,7 +77,7 @@ TrainConfig with_own_names(TrainConfig config, const OwnParts& own);
 /// Errors: throws kInvalidArgument (E_OWN_PARTS), naming the field, for a part
 /// that is missing (a model; training data in a run that trains; data for a
 /// test only) and for parts that do not go together: data without targets with
-/// the settings' loss, a schedule without its optimizer.
+/// the settings' loss, a schedule without its optimizer or of another one.
 void check_parts(const TrainConfig& config, const OwnParts& own);
 
 } // namespace lockstep::train

@@ -278,6 +278,46 @@ TEST_F(OwnOptimizerErrors, AScheduleNeedsItsOptimizer) {
       HasSubstr("set .own.optimizer, too"));
 }
 
+TEST_F(OwnOptimizerErrors, AScheduleIsOfTheRunsOptimizer) {
+  const auto model = std::make_shared<DropoutNet>();
+  const auto schedule = [](OptimizerRef optimizer) {
+    return std::make_shared<StepLR>(
+        std::move(optimizer),
+        StepLROptions{.step_size = 1});
+  };
+  torch::optim::SGD sgd(model->parameters(), 0.1);
+  SGD other(*model, {.lr = 0.1});
+  const Error error = refused(
+      small("run"),
+      {.model = model, .optimizer = sgd, .schedule = schedule(other)});
+  EXPECT_EQ(error.detail, "E_OWN_PARTS");
+  EXPECT_THAT(error.message, HasSubstr("is of another optimizer"));
+  OwnParts own{
+      .model = model,
+      .train_data = as_dataset(make_dataset(at::rand({4, 784}), at::arange(4))),
+      .optimizer = sgd,
+      .schedule = schedule(sgd)};
+  check_parts(small("run"), own);
+  // Wrappers pass on what is changed in what they wrap.
+  const auto check_zero = [&](const dist::ProcessGroup& group) {
+    torch::optim::SGD* within = nullptr;
+    const auto make = [&](const Params& params) {
+      auto made = std::make_unique<torch::optim::SGD>(
+          params.groups()[0].params,
+          torch::optim::SGDOptions(0.1));
+      within = made.get();
+      return from_torch(std::move(made));
+    };
+    ZeroRedundancyOptimizer zero(model->parameters(), make, group);
+    own.optimizer = zero;
+    own.schedule = schedule(*within);
+    check_parts(small("run"), own);
+    own.schedule.reset();
+    own.optimizer.reset();
+  };
+  EXPECT_THAT(dist::run_thread_ranks(1, check_zero), Contains(""));
+}
+
 TEST_F(OwnOptimizerErrors, AnOptimizerOfAnotherModelIsRefused) {
   const auto model = std::make_shared<DropoutNet>();
   SGD sgd(DropoutNet(), {.lr = 0.1});

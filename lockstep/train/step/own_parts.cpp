@@ -150,6 +150,12 @@ void check_parts(const TrainConfig& config, const OwnParts& own) {
         "the program gave a schedule without the optimizer that it is of",
         "set .own.optimizer, too");
   }
+  if (own.schedule && own.schedule->optimizer() != *own.optimizer) {
+    refuse_own(
+        "the program's schedule is of another optimizer: it would not change "
+        "the rates of the run",
+        "make the schedule of .own.optimizer");
+  }
   refuse_missing("optimizer", config.opt, own.optimizer.has_value());
   refuse_missing("schedule", config.lr_scheduler, own.schedule != nullptr);
 }
