@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/step/class_weights.h"
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -123,6 +125,30 @@ TEST_F(ClassWeightsTest, TheTestHasNoWeights) {
   EXPECT_EQ(task.divisor(torch::tensor({1, 0, 1, -100})), 11.0);
   EXPECT_EQ(task.divisor(torch::rand({4, 3})), 4.0) << "shares of classes";
   EXPECT_EQ(classification().divisor(torch::tensor({1, 0, 1, -100})), 3.0);
+}
+
+// Copies of one loss, each in a thread of its own.
+TEST_F(ClassWeightsTest, ThreadsShareALoss) {
+  const LossFunction loss = cross_entropy(0.0, -100, {1.0, 5.0, 2.0});
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+      threads.emplace_back([own = loss, type, &wrong] {
+        const at::Tensor outputs =
+            torch::tensor({{2.0, 0.0, 1.0}}, at::kDouble).to(type);
+        const at::Tensor targets = torch::tensor({1});
+        try {
+          for (int i = 0; i < 3000; ++i) {
+            wrong += own(outputs, targets).scalar_type() == type ? 0 : 1;
+          }
+        } catch (const std::exception&) {
+          ++wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(ClassWeightsTest, SamplesAreDrawnUntilClassesComeAsOften) {

@@ -2,6 +2,7 @@
 #include "lockstep/train/step/cross_entropy.h"
 
 #include <memory>
+#include <mutex>
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/tensor.h>
@@ -15,21 +16,24 @@ class ClassWeights {
   explicit ClassWeights(const std::vector<double>& weights) {
     if (!weights.empty()) {
       weights_ = at::tensor(weights, at::TensorOptions(at::kDouble));
-      placed_ = std::make_shared<at::Tensor>(weights_.to(at::kFloat));
+      placed_ = std::make_shared<Placed>();
     }
   }
-  // On the device of `outputs`; copied there once.
+  // On the device of `outputs`; copied there once. Threads: any, also with
+  // copies of this.
   [[nodiscard]] at::Tensor beside(const at::Tensor& outputs) const {
     if (placed_ == nullptr) {
       return {};
     }
     const bool is_double = outputs.scalar_type() == at::kDouble;
     const at::ScalarType type = is_double ? at::kDouble : at::kFloat;
-    if (placed_->device() != outputs.device() ||
-        placed_->scalar_type() != type) {
-      *placed_ = weights_.to(outputs.device(), type);
+    const std::scoped_lock lock(placed_->mutex);
+    at::Tensor& weights = placed_->weights;
+    if (!weights.defined() || weights.device() != outputs.device() ||
+        weights.scalar_type() != type) {
+      weights = weights_.to(outputs.device(), type);
     }
-    return *placed_;
+    return weights;
   }
   [[nodiscard]] bool is_empty() const {
     return !weights_.defined();
@@ -48,9 +52,14 @@ class ClassWeights {
   }
 
  private:
-  at::Tensor weights_;
   /// As they were needed last.
-  std::shared_ptr<at::Tensor> placed_;
+  struct Placed {
+    std::mutex mutex;
+    at::Tensor weights;
+  };
+
+  at::Tensor weights_;
+  std::shared_ptr<Placed> placed_;
 };
 
 } // namespace
