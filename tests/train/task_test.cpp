@@ -15,6 +15,7 @@
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/made_dataset.h"
+#include "lockstep/train/step/class_details.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
@@ -220,6 +221,27 @@ TEST_F(TaskTest, RowsOfNumbersAreForAPerceptron) {
   EXPECT_THAT(
       refused(rows, own).message,
       HasSubstr("takes images of 3 dimensions"));
+}
+
+// A loss of values that broadcasts trains for something else.
+TEST_F(TaskTest, OutputsOfAnotherShapeThanTheTargetsAreRefused) {
+  for (const Task& task : {multi_label(1), regression()}) {
+    EXPECT_GE(task.loss(at::rand({4, 1}), at::ones({4, 1})).item<float>(), 0);
+    for (const at::Tensor& targets : {at::ones({4}), at::ones({1, 1})}) {
+      try {
+        (void)task.loss(at::rand({4, 1}), targets);
+        ADD_FAILURE() << task.name;
+      } catch (const Exception& error) {
+        EXPECT_EQ(error.error().detail, "E_TASK");
+        EXPECT_THAT(error.error().message, HasSubstr("differ in shape"));
+      }
+    }
+  }
+  EXPECT_ANY_THROW(
+      (void)cross_entropy()(at::rand({4, 3}), at::zeros({4, 1}, at::kLong)));
+  EXPECT_ANY_THROW((void)segmentation(3).loss(
+      at::rand({4, 3, 2, 2}),
+      at::zeros({4, 1, 2}, at::kLong)));
 }
 
 TEST_F(TaskTest, MoreThanTheClassesIsNoMetric) {

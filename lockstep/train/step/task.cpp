@@ -298,11 +298,29 @@ Task segmentation(
   return task;
 }
 
+namespace {
+
+// PyTorch's losses of values would broadcast.
+void check_same_shape(const at::Tensor& outputs, const at::Tensor& targets) {
+  if (outputs.sizes() != targets.sizes()) {
+    refuse_task(
+        "E_TASK",
+        format(
+            "outputs and targets differ in shape; expected {}, got {}",
+            c10::str(targets.sizes()),
+            c10::str(outputs.sizes())),
+        "values [N] are targets [N, 1] of a model with one output");
+  }
+}
+
+} // namespace
+
 Task multi_label(std::int64_t num_labels) {
   return {
       .name = "multilabel",
       .loss =
           [](const at::Tensor& outputs, const at::Tensor& targets) {
+            check_same_shape(outputs, targets);
             return at::binary_cross_entropy_with_logits(outputs, targets);
           },
       .metrics = {multilabel_metrics(num_labels)},
@@ -314,16 +332,7 @@ Task regression(std::int64_t num_values) {
       .name = "regression",
       .loss =
           [](const at::Tensor& outputs, const at::Tensor& targets) {
-            if (outputs.sizes() != targets.sizes()) {
-              refuse_task(
-                  "E_TASK",
-                  format(
-                      "outputs and targets differ in shape; expected {}, got "
-                      "{}",
-                      c10::str(targets.sizes()),
-                      c10::str(outputs.sizes())),
-                  "values [N] are targets [N, 1] of a model with one output");
-            }
+            check_same_shape(outputs, targets);
             return at::mse_loss(outputs, targets);
           },
       .metrics = {regression_metrics({.num_outputs = num_values})}};
