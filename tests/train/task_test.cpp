@@ -244,6 +244,18 @@ TEST_F(TaskTest, OutputsOfAnotherShapeThanTheTargetsAreRefused) {
       at::zeros({4, 1, 2}, at::kLong)));
 }
 
+// What is counted beside metrics needs none.
+TEST_F(TaskTest, DetailsAreCountedWithoutMetrics) {
+  OwnParts own = parts<Pixels>(mask_data());
+  own.task = {
+      .name = "pixels",
+      .loss = segmentation(2).loss,
+      .details = {confusion(2, {.ignore_index = 255})}};
+  const TrainResult result = train(config("run", 5.0), {.own = own});
+  ASSERT_EQ(result.test->tables.size(), 2U);
+  EXPECT_EQ(result.test->tables[0].name, "per_class");
+}
+
 TEST_F(TaskTest, MoreThanTheClassesIsNoMetric) {
   const auto classes = as_dataset(
       make_dataset(at::rand({8, 3}), at::arange(8).remainder(2)),

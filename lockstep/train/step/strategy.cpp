@@ -164,8 +164,14 @@ Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
   check_loss(found.loss);
   if (task.measured) {
     std::tie(found.outputs, found.targets) = task.measured(outputs, here);
-  } else if (!task.metrics.empty()) {
+    return found;
+  }
+  if (!task.metrics.empty()) {
     check_measured(outputs, here);
+  }
+  const bool is_seen = pass == Pass::kTest ? !test_metrics_.empty()
+                                           : !task.train_metrics().empty();
+  if (is_seen && tensor != nullptr && here.structure.is_empty()) {
     found.outputs = *tensor;
     found.targets = here.targets;
   }
