@@ -160,7 +160,8 @@ struct Structure<Batch>
 /// What the targets of samples are.
 enum class TargetKind {
   kNone,
-  /// Numbers of classes, int64. Not counted: -100, and 255 in masks.
+  /// Numbers of classes, int64. Not counted: -100, in masks of up to 255
+  /// classes 255.
   kClasses,
   /// float32.
   kValues,

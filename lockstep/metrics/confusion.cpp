@@ -8,6 +8,7 @@
 #include <ATen/ops/max.h>
 #include <ATen/ops/zeros.h>
 
+#include "lockstep/base/internal/uncounted.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/metrics/internal/checks.h"
 #include "lockstep/metrics/internal/class_rates.h"
@@ -229,7 +230,8 @@ class SegmentationMetric final : public Metric {
       : counted_{
             .metric = kSegmentation,
             .num_classes = num_classes,
-            .ignore_index = options.ignore_index} {}
+            .ignore_index =
+                options.ignore_index.value_or(uncounted_pixel(num_classes))} {}
 
   [[nodiscard]] std::vector<MetricInfo> infos() const override {
     return {{.name = "miou"}, {.name = "dice"}, {.name = "pixel_acc"}};

@@ -134,8 +134,8 @@ std::unique_ptr<Metric> confusion(
 
 /// How masks are read.
 struct SegmentationOptions {
-  /// As in `LabelOptions`.
-  std::optional<std::int64_t> ignore_index = 255;
+  /// As in `LabelOptions`; none: 255, or -100 where 255 is a class.
+  std::optional<std::int64_t> ignore_index = {};
 };
 
 /// miou, dice, pixel_acc, from counts over all pixels of all images. A class

@@ -27,11 +27,9 @@ std::unique_ptr<Metric> make_auroc(const MetricContext& context) {
 }
 
 std::unique_ptr<Metric> make_segmentation(const MetricContext& context) {
-  SegmentationOptions options;
-  if (context.ignore_index) {
-    options.ignore_index = context.ignore_index;
-  }
-  return segmentation_metrics(context.num_classes, options);
+  return segmentation_metrics(
+      context.num_classes,
+      {.ignore_index = context.ignore_index});
 }
 
 std::unique_ptr<Metric> make_multilabel(const MetricContext& context) {

@@ -296,12 +296,13 @@ Task classification(
     std::int64_t num_classes = 0);
 
 /// A class for each pixel: outputs [N, classes, H, W], targets [N, H, W] int64,
-/// of which `ignore_index` is not counted. Measures miou, dice and pixel_acc.
+/// of which `ignore_index` is not counted; none: 255, or -100 where 255 is a
+/// class. Measures miou, dice and pixel_acc.
 /// `class_weights` and `label_smoothing` as `cross_entropy` has them; the loss
 /// of a test has neither.
 Task segmentation(
     std::int64_t num_classes,
-    std::int64_t ignore_index = 255,
+    std::optional<std::int64_t> ignore_index = {},
     const std::vector<double>& class_weights = {},
     double label_smoothing = 0.0);
 

@@ -167,6 +167,10 @@ TEST_F(FormatLooks, GreyLevelsAreNoClasses) {
   }
   put("classes.txt", names);
   EXPECT_EQ(open().train->num_classes(), 255);
+  put("classes.txt", names + "255\n");
+  EXPECT_THAT(
+      test::error_of(open).message,
+      HasSubstr("has 256 names; expected 255 or fewer"));
 }
 
 TEST_F(FormatLooks, EdgesThatWereResizedAreNoClasses) {

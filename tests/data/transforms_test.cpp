@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 
 #include "lockstep/data/images.h"
 #include "lockstep/data/internal/philox.h"
+#include "lockstep/data/internal/turn_mask.h"
 #include "lockstep/tensor/internal/cpu_features.h"
 #include "tests/data/idx_fixture.h"
 
@@ -157,6 +159,21 @@ TEST(Transform, MirrorsAfterTheCrop) {
   options.crop_padding = 4;
   options.seed = 5;
   expect_as_defined(options);
+}
+
+// What masks say of padding is no class.
+TEST(Transform, PaddingOfMasksIsNotCounted) {
+  TransformOptions options;
+  options.crop_padding = 8;
+  const TargetFormat format{.kind = TargetKind::kClasses, .shape = {8, 8}};
+  for (const auto& [classes, uncounted] :
+       std::map<std::int64_t, std::int64_t>{{255, 255}, {256, -100}}) {
+    std::vector<std::int64_t> masks(8 * 8 * 8, 7);
+    const std::vector<std::int64_t> indices{0, 1, 2, 3, 4, 5, 6, 7};
+    internal::turn_masks(options, indices, 0, format, classes, masks);
+    const std::set<std::int64_t> found(masks.begin(), masks.end());
+    EXPECT_THAT(found, ::testing::UnorderedElementsAre(7, uncounted));
+  }
 }
 
 TEST(Augmentation, DependsOnSeedEpochAndIndexOnly) {

@@ -142,6 +142,24 @@ TEST(Segmentation, LeavesOutClassesThatAreNowhere) {
       ElementsAre(DoubleEq(0.375), DoubleEq(3.0 / 7), 0.75));
 }
 
+// What is not counted by default is no class of theirs.
+TEST(Segmentation, CountsClass255OfMany) {
+  const at::Tensor masks = torch::full({1, 1, 2}, 255, at::kLong);
+  masks[0][0][1] = -100;
+  at::Tensor outputs = torch::zeros({1, 300, 1, 2});
+  outputs.select(1, 255).fill_(1);
+  for (const auto& metric :
+       {std::shared_ptr<Metric>(segmentation_metrics(300)),
+        std::shared_ptr<Metric>(make_metric(
+            "segmentation",
+            {.task = MetricTask::kSegmentation, .num_classes = 300}))}) {
+    EXPECT_THAT(values_of(*metric, outputs, masks), ElementsAre(1, 1, 1));
+  }
+  const auto told = segmentation_metrics(300, {.ignore_index = 255});
+  masks[0][0][1] = 0;
+  EXPECT_THAT(values_of(*told, outputs, masks).back(), 0);
+}
+
 TEST(Multilabel, TakesTargetsOfAnyDtypeAndDecidesOnTheOutput) {
   const auto metric = multilabel_metrics(2);
   const at::Tensor outputs =

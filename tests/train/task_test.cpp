@@ -223,6 +223,40 @@ TEST_F(TaskTest, RowsOfNumbersAreForAPerceptron) {
       HasSubstr("takes images of 3 dimensions"));
 }
 
+// Not counted is 255, where that is no class.
+TEST_F(TaskTest, Class255OfManyIsTrainedAndMeasured) {
+  at::Tensor masks = at::full({2, 1, 2}, 255, at::kLong);
+  masks.select(2, 1).fill_(-100);
+  const auto data = as_dataset(
+      make_dataset(at::rand({2, 1, 1, 2}), masks),
+      {.num_classes = 300});
+  const at::Tensor outputs = at::rand({2, 300, 1, 2});
+  for (const Task& task : {segmentation(300), task_for(*data)}) {
+    EXPECT_TRUE(task.loss(outputs, masks)
+                    .equal(cross_entropy(0.0, -100)(outputs, masks)));
+    EXPECT_GT(task.loss(outputs, masks).item<float>(), 0.0F);
+    EXPECT_EQ(task.divisor(masks), 1.0);
+    EXPECT_EQ(task.counted(masks), 1.0);
+    Metrics metrics = class_details(task, *data);
+    ASSERT_EQ(metrics.size(), 1U);
+    metrics.push_back(task.metrics.front());
+    for (const auto& metric : metrics) {
+      const at::Tensor sums = metric->sums(outputs, masks);
+      EXPECT_EQ(sums[-1].item<double>(), 0.0) << "outside of the classes";
+      EXPECT_GT(sums.sum().item<double>(), 0.0);
+    }
+  }
+  EXPECT_EQ(segmentation(300, 255).counted(masks), 1.0);
+  masks.fill_(255);
+  EXPECT_EQ(segmentation(300, 255).loss(outputs, masks).item<float>(), 0.0F)
+      << "who says it gets it";
+  EXPECT_EQ(segmentation(255).loss(outputs, masks).item<float>(), 0.0F);
+  std::vector<float> pixels(2 * 2);
+  std::vector<std::int64_t> read(2 * 2);
+  data->read(std::vector<std::int64_t>{0, 1}, 0, pixels, read);
+  EXPECT_EQ(read[0], 255);
+}
+
 // A loss of values that broadcasts trains for something else.
 TEST_F(TaskTest, OutputsOfAnotherShapeThanTheTargetsAreRefused) {
   for (const Task& task : {multi_label(1), regression()}) {

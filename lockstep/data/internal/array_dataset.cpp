@@ -312,7 +312,13 @@ void ArrayDataset::read(
   }
   check_finite(*this, indices, targets.values, "target");
   if (transform_ && samples_.target.shape.size() == 2) {
-    turn_masks(transform_->options(), indices, epoch, samples_.target, targets);
+    turn_masks(
+        transform_->options(),
+        indices,
+        epoch,
+        samples_.target,
+        num_classes(),
+        targets);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/uncounted.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::internal {
@@ -34,7 +35,8 @@ void check_classes(
     std::span<const std::int64_t> classes) {
   const std::int64_t count = dataset.num_classes();
   const TargetFormat target = dataset.target_format();
-  const std::int64_t uncounted = target.shape.empty() ? -100 : 255;
+  const std::int64_t uncounted =
+      target.shape.empty() ? kUncountedClass : uncounted_pixel(count);
   const auto wrong = std::ranges::find_if(classes, [&](std::int64_t number) {
     return (number < 0 || number >= count) && number != uncounted;
   });
@@ -51,7 +53,9 @@ void check_classes(
           "the target of sample {} is not a class; expected 0 to {}{}, got {}",
           sample,
           count - 1,
-          target.shape.empty() ? "" : ", or 255 for what is not counted",
+          target.shape.empty()
+              ? ""
+              : format(", or {} for what is not counted", uncounted),
           *wrong),
       "E_LABEL");
 }

@@ -236,7 +236,13 @@ void FileDataset::read(
     put_target(index, i, image + numel, targets);
   }
   if (has_masks()) {
-    turn_masks(transform_.options(), indices, epoch, target_format(), targets);
+    turn_masks(
+        transform_.options(),
+        indices,
+        epoch,
+        target_format(),
+        num_classes(),
+        targets);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/uncounted.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/turn_mask.h"
 
@@ -134,8 +135,9 @@ void check_mask(
     std::int64_t num_classes,
     const std::string& sample,
     const std::string& file) {
+  const std::int64_t uncounted = uncounted_pixel(num_classes);
   const auto wrong = std::ranges::find_if(mask, [&](std::int64_t label) {
-    return label >= num_classes && label != kIgnoredClass;
+    return label >= num_classes && label != uncounted;
   });
   if (wrong != mask.end()) {
     bad_label(
@@ -145,7 +147,7 @@ void check_mask(
             sample,
             *wrong,
             num_classes - 1,
-            kIgnoredClass),
+            uncounted),
         file);
   }
 }

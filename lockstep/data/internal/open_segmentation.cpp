@@ -160,6 +160,16 @@ DatasetParts open_segmentation(
     read_numbers(fs, folders, options.skip_bad_images, numbers);
     classes = classes_of(numbers, folders.classes.size(), path);
   }
+  if (classes.count > kIgnoredClass) {
+    bad_label(
+        format(
+            "classes.txt has {} names; expected {} or fewer: the numbers of "
+            "masks end there, and {} is what is not counted",
+            classes.count,
+            kIgnoredClass,
+            kIgnoredClass),
+        path);
+  }
   std::vector<FileSamples> parts;
   parts.reserve(folders.parts.size());
   for (MaskPairs& pairs : folders.parts) {

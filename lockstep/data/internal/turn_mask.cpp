@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "lockstep/base/internal/uncounted.h"
+
 namespace lockstep::internal {
 
 void turn_masks(
@@ -10,6 +12,7 @@ void turn_masks(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
     const TargetFormat& format,
+    std::int64_t num_classes,
     TargetRows targets) {
   const bool is_random = options.crop_padding > 0 || options.horizontal_flip;
   if (!is_random || format.kind != TargetKind::kClasses) {
@@ -32,7 +35,7 @@ void turn_masks(
             from_y >= 0 && from_y < height && from_x >= 0 && from_x < width;
         mask[at++] =
             is_inside ? whole[static_cast<std::size_t>(from_y * width + from_x)]
-                      : kIgnoredClass;
+                      : uncounted_pixel(num_classes);
       }
     }
   }

@@ -11,16 +11,17 @@
 
 namespace lockstep::internal {
 
-/// What the padding of a mask is: not counted.
+/// What files have where nothing is counted.
 inline constexpr std::int64_t kIgnoredClass = 255;
 
 /// Crops and flips the masks [N, H, W] of the samples `indices` in place, as
-/// `Transform` does it with their images.
+/// `Transform` does it with their images. Padding is not counted.
 void turn_masks(
     const TransformOptions& options,
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
     const TargetFormat& format,
+    std::int64_t num_classes,
     TargetRows targets);
 
 } // namespace lockstep::internal

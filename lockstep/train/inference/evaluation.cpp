@@ -11,13 +11,12 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mse_loss.h>
 
+#include "lockstep/base/internal/uncounted.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/train/inference/outputs.h"
 
 namespace lockstep::train {
 namespace {
-
-constexpr std::int64_t kIgnoredPixel = 255;
 
 void add_metric(Metrics& metrics, std::unique_ptr<Metric> metric) {
   metrics.emplace_back(std::move(metric));
@@ -33,13 +32,14 @@ at::Tensor losses_of(
     case OutputKind::kClasses:
       return at::cross_entropy_loss(outputs, targets, /*weight=*/{}, none);
     case OutputKind::kMasks: {
+      const std::int64_t ignored = uncounted_pixel(outputs.size(1));
       const at::Tensor pixels = at::cross_entropy_loss(
           outputs,
           targets,
           /*weight=*/{},
           none,
-          kIgnoredPixel);
-      const at::Tensor counted = targets.ne(kIgnoredPixel).flatten(1).sum(1);
+          ignored);
+      const at::Tensor counted = targets.ne(ignored).flatten(1).sum(1);
       return pixels.flatten(1).sum(1) / counted.clamp_min(1);
     }
     case OutputKind::kLabels:
@@ -152,7 +152,9 @@ Metrics all_metrics(const Task& task, const TrainedData& data) {
       }
       break;
     case OutputKind::kMasks:
-      add_metric(metrics, confusion(outputs, {.ignore_index = kIgnoredPixel}));
+      add_metric(
+          metrics,
+          confusion(outputs, {.ignore_index = uncounted_pixel(outputs)}));
       break;
     case OutputKind::kLabels:
       add_metric(metrics, multilabel_auroc(outputs));

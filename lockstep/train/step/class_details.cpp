@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/uncounted.h"
 
 namespace lockstep::train {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 constexpr std::int64_t kMostClasses = 1000;
 /// With more there are counts by class only.
 constexpr std::int64_t kMostMatrixClasses = 128;
-constexpr std::int64_t kIgnoredClass = -100;
-constexpr std::int64_t kIgnoredMask = 255;
 
 /// Counts what is as expected, and says nothing of anything else.
 class ForPeople final : public Metric {
@@ -78,7 +77,8 @@ Metrics class_details(const Task& task, const Dataset& data) {
   return {std::make_shared<ForPeople>(
       confusion(
           classes,
-          {.ignore_index = dims == 2 ? kIgnoredMask : kIgnoredClass,
+          {.ignore_index =
+               dims == 2 ? uncounted_pixel(classes) : kUncountedClass,
            .max_matrix_classes = kMostMatrixClasses}),
       classes)};
 }

@@ -12,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
+#include "lockstep/base/internal/uncounted.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/settings/internal/run_names.h"
 #include "lockstep/train/step/cross_entropy.h"
@@ -31,9 +32,6 @@ namespace {
        .hint = std::move(hint),
        .detail = std::string(detail)});
 }
-
-constexpr std::int64_t kIgnoredPixel = 255;
-constexpr std::int64_t kNotCounted = -100;
 
 struct TaskContext {
   const Dataset& data;
@@ -82,7 +80,7 @@ constexpr std::array kEntries{
         [](const TaskContext& context) {
           return segmentation(
               context.data.num_classes(),
-              kIgnoredPixel,
+              /*ignore_index=*/{},
               context.class_weights,
               context.label_smoothing);
         }},
@@ -176,7 +174,7 @@ void choose_metric(
         {.task = entry.measured,
          .num_classes = outputs_of(data),
          .ignore_index = entry.measured == MetricTask::kOneLabel
-                             ? std::optional<std::int64_t>(kNotCounted)
+                             ? std::optional(kUncountedClass)
                              : std::nullopt});
     task.best = chosen->infos().front().name;
     // top3 brings top1 and top5 along: no number twice.
@@ -248,14 +246,14 @@ Task classification(
   const bool has_top5 = num_classes == 0 || num_classes > 5;
   Task task{
       .name = "classification",
-      .loss = cross_entropy(label_smoothing, kNotCounted, class_weights),
+      .loss = cross_entropy(label_smoothing, kUncountedClass, class_weights),
       .test_loss = cross_entropy(),
       .metrics = {accuracy(
           has_top5 ? std::vector<std::int64_t>{1, 5} : std::vector{1L},
-          {.ignore_index = kNotCounted})},
+          {.ignore_index = kUncountedClass})},
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
-  task.divisor = counted_divisor(kNotCounted, class_weights);
-  task.counted = counted_divisor(kNotCounted, {});
+  task.divisor = counted_divisor(kUncountedClass, class_weights);
+  task.counted = counted_divisor(kUncountedClass, {});
   return task;
 }
 
@@ -282,19 +280,19 @@ LossFunction mask_loss(
 
 Task segmentation(
     std::int64_t num_classes,
-    std::int64_t ignore_index,
+    std::optional<std::int64_t> ignore_index,
     const std::vector<double>& class_weights,
     double label_smoothing) {
+  const std::int64_t ignored =
+      ignore_index.value_or(uncounted_pixel(num_classes));
   Task task{
       .name = "segmentation",
-      .loss = mask_loss(label_smoothing, ignore_index, class_weights),
-      .test_loss = mask_loss(/*label_smoothing=*/0.0, ignore_index, {}),
-      .metrics = {segmentation_metrics(
-          num_classes,
-          {.ignore_index = ignore_index})},
+      .loss = mask_loss(label_smoothing, ignored, class_weights),
+      .test_loss = mask_loss(/*label_smoothing=*/0.0, ignored, {}),
+      .metrics = {segmentation_metrics(num_classes, {.ignore_index = ignored})},
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
-  task.divisor = counted_divisor(ignore_index, class_weights);
-  task.counted = counted_divisor(ignore_index, {});
+  task.divisor = counted_divisor(ignored, class_weights);
+  task.counted = counted_divisor(ignored, {});
   return task;
 }
 
