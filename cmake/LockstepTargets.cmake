@@ -2,6 +2,7 @@
 #
 #   lockstep_library(NAME ckpt HEADERS ... SOURCES ... PUBLIC ... PRIVATE ...)
 #   lockstep_library(NAME tensor TORCH ...)       # sees LibTorch and the PCH
+#   lockstep_library(NAME optim TORCH EXACT ...)  # and rounds as Python does
 #   lockstep_sources(ckpt HEADERS ... SOURCES ...)  # in a folder below ckpt
 #   lockstep_program(NAME lockstep SOURCES ... PRIVATE ...)
 #   lockstep_test(NAME ckpt_test LABELS core SOURCES ... PRIVATE ...)
@@ -118,7 +119,7 @@ function(_lockstep_flags target torch)
 endfunction()
 
 function(lockstep_library)
-  cmake_parse_arguments(arg "TORCH" "NAME" "HEADERS;SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;EXACT" "NAME" "HEADERS;SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target lockstep_${arg_NAME})
   add_library(${target} STATIC)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
@@ -130,6 +131,11 @@ function(lockstep_library)
     PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
   _lockstep_flags(${target} ${arg_TORCH})
   _lockstep_unity(${target} ${arg_TORCH})
+  if(arg_EXACT)
+    # Every operation rounds: where a processor has one for a * b + c, compilers
+    # use it, and the last bit is another than Python's. Kernels want that.
+    target_compile_options(${target} PRIVATE -ffp-contract=off)
+  endif()
   if(arg_TORCH)
     set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TORCH_LIBRARIES ${target})
   endif()
