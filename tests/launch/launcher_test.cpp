@@ -82,6 +82,13 @@ TEST_F(Launcher, TakesTorchrunsUsualLine) {
   EXPECT_EQ(outcome.out, "localhost\n");
 }
 
+TEST_F(Launcher, EndsWhereItsParentIgnoresSigchld) {
+  const auto outcome = shell(
+      "timeout -s KILL 60 env --ignore-signal=CHLD "
+      "lockstep run --nproc-per-node 2 sh -c 'exit 3'");
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
+}
+
 TEST_F(Launcher, TeesWithTheRankInFront) {
   const auto outcome = run(
       "--nproc-per-node 2 --tee 3 --log-dir logs --rdzv-id job --role trainer",

@@ -98,6 +98,7 @@ Result<RankProcess> RankProcess::start(const ProcessStart& start) {
   }
   const Descriptor reading(ends[0]);
   Descriptor writing(ends[1]);
+  ::signal(SIGCHLD, SIG_DFL); // ignored, it would lose how the process ended
   const pid_t launcher = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
