@@ -196,6 +196,9 @@ Result<launch::LaunchOptions> options_of(
           format("local ranks are 0 to {}", options.local_size - 1));
     }
   }
+  if (args.is_virtual_local_rank) {
+    LOCKSTEP_TRY(launch::check_own_devices(options.local_size));
+  }
   LOCKSTEP_ASSIGN(options.signals, launch::parse_signals(args.signals));
   if (options.nodes == 1 && options.run_id == "none") {
     options.run_id = random_id();

@@ -333,7 +333,8 @@ class Refused : public Launcher, public testing::WithParamInterface<Refusal> {};
 
 TEST_P(Refused, SaysWhy) {
   const Refusal& row = GetParam();
-  const auto outcome = shell("lockstep run " + row.flags);
+  const auto outcome =
+      shell("CUDA_VISIBLE_DEVICES=6,7 lockstep run " + row.flags);
   EXPECT_EQ(outcome.status, row.status);
   EXPECT_THAT(outcome.err, HasSubstr(row.text));
   EXPECT_EQ(outcome.out, "");
@@ -366,6 +367,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"--max-restarts -1 true", "--max-restarts"},
         Refusal{"--local-ranks-filter 1 true", "there is no rank 1 here"},
         Refusal{"--signals-to-handle SIGKILL true", "SIGKILL"},
+        Refusal{
+            "--virtual-local-rank --nproc-per-node 4 env",
+            "CUDA_VISIBLE_DEVICES names 2: '6,7'"},
         Refusal{"--tee 9 true", "--tee does not take '9'"},
         Refusal{"no-such-program", "does not start", 4},
         Refusal{"/etc/passwd", "is it executable?", 4}));

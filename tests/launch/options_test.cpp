@@ -79,6 +79,27 @@ TEST(ParseLocalSize, CountsTheGpusThatAProgramWouldSee) {
   EXPECT_EQ(parse_local_size("gpu").error().code, ErrorCode::kUnavailable);
 }
 
+TEST(CheckOwnDevices, RefusesMoreRanksThanVisibleDevices) {
+  {
+    const test::ScopedVariable two("CUDA_VISIBLE_DEVICES", "4, 5");
+    EXPECT_TRUE(check_own_devices(2));
+    const auto status = check_own_devices(4);
+    ASSERT_FALSE(status);
+    EXPECT_THAT(
+        status.error().message,
+        HasSubstr("each of 4 ranks sees a GPU of its own, and "
+                  "CUDA_VISIBLE_DEVICES names 2: '4,5'"));
+    EXPECT_EQ(status.error().hint, "--nproc-per-node 2");
+  }
+  {
+    const test::ScopedVariable none("CUDA_VISIBLE_DEVICES", "");
+    EXPECT_TRUE(check_own_devices(1)) << "as torchrun has it";
+    EXPECT_FALSE(check_own_devices(2));
+  }
+  const test::ScopedVariable any("CUDA_VISIBLE_DEVICES", nullptr);
+  EXPECT_TRUE(check_own_devices(8));
+}
+
 TEST(Ranks, AreCountedOverTheMachines) {
   const LaunchOptions options{.local_size = 3, .nodes = 2, .node_rank = 1};
   EXPECT_EQ(options.world_size(), 6);

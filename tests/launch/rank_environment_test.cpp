@@ -65,7 +65,7 @@ TEST(RankVariables, ShareTheCoresUnlessThreadsAreSet) {
 TEST(RankVariables, ShowOneGpuToEachRank) {
   const LaunchOptions options{.local_size = 2, .is_virtual_local_rank = true};
   {
-    const ScopedVariable two("CUDA_VISIBLE_DEVICES", "4,6");
+    const ScopedVariable two("CUDA_VISIBLE_DEVICES", "4, 6");
     EXPECT_THAT(
         rank_variables(options, {.local_rank = 1}),
         AllOf(

@@ -64,12 +64,9 @@ OutputPlace place(bool is_redirected, bool is_teed) {
 
 // GPUs that a program would see: those of CUDA_VISIBLE_DEVICES, or of /dev.
 int count_gpus() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread, nobody sets variables
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
-    const std::string_view text = visible;
-    return text.empty() || text == "-1"
-               ? 0
-               : static_cast<int>(std::ranges::count(text, ',')) + 1;
+  if (const auto visible = visible_devices()) {
+    const bool has_none = visible->front().empty() || visible->front() == "-1";
+    return has_none ? 0 : static_cast<int>(visible->size());
   }
   const auto names = real_fs().list("/dev");
   return !names
@@ -140,6 +137,37 @@ Result<std::vector<int>> parse_signals(std::string_view names) {
 std::string signal_name(int number) {
   const char* const name = ::sigabbrev_np(number);
   return name == nullptr ? format("signal {}", number) : format("SIG{}", name);
+}
+
+std::optional<std::vector<std::string>> visible_devices() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread, nobody sets variables
+  const char* const text = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (text == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<std::string> devices = split(text, ',');
+  for (std::string& device : devices) {
+    device.erase(0, device.find_first_not_of(' '));
+    device.erase(device.find_last_not_of(' ') + 1);
+  }
+  return devices;
+}
+
+Status check_own_devices(int local_size) {
+  const auto devices = visible_devices();
+  if (!devices || local_size <= std::ssize(*devices)) {
+    return {};
+  }
+  return Error{
+      .code = ErrorCode::kInvalidArgument,
+      .op = "run.args",
+      .message = format(
+          "--virtual-local-rank: each of {} ranks sees a GPU of its own, and "
+          "CUDA_VISIBLE_DEVICES names {}: '{}'",
+          local_size,
+          devices->size(),
+          escape(join(*devices, ","))),
+      .hint = format("--nproc-per-node {}", devices->size())};
 }
 
 Result<int> parse_local_size(std::string_view text) {

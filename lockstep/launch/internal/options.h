@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,14 @@ Result<std::vector<int>> parse_signals(std::string_view names);
 
 /// "SIGKILL" for 9; "signal 99" for a number without a name.
 std::string signal_name(int number);
+
+/// The parts of CUDA_VISIBLE_DEVICES, without blanks around them; nothing if it
+/// is not set.
+std::optional<std::vector<std::string>> visible_devices();
+
+/// Whether each of `local_size` ranks can see a GPU of its own.
+/// Errors: kInvalidArgument if CUDA_VISIBLE_DEVICES names fewer.
+Status check_own_devices(int local_size);
 
 /// How many ranks "4", "auto", "cpu" or "gpu" are on this machine.
 /// Errors: kInvalidArgument; kUnavailable for "gpu" where there is none.

@@ -20,12 +20,9 @@ const char* variable(const char* name) {
 
 // The GPU that is number 0 for this rank.
 std::string only_device(int local_rank) {
-  const char* const visible = variable("CUDA_VISIBLE_DEVICES");
-  const auto devices = split(visible == nullptr ? "" : visible, ',');
-  const auto index = static_cast<std::size_t>(local_rank);
-  return visible != nullptr && index < devices.size()
-             ? devices[index]
-             : std::to_string(local_rank);
+  const auto devices = visible_devices();
+  return devices ? devices->at(static_cast<std::size_t>(local_rank))
+                 : std::to_string(local_rank);
 }
 
 std::string signal_names(const std::vector<int>& numbers) {

@@ -23,11 +23,13 @@ struct RankStart {
   std::string error_file = {};
 };
 
-/// What is set for a rank, besides the launcher's own environment.
+/// What is set for a rank, besides the launcher's own environment. Ranks that
+/// are to see a GPU each have passed `check_own_devices`.
 Variables rank_variables(const LaunchOptions& options, const RankStart& start);
 
 /// OpenMP threads of each rank, so that all together have as many as there are
-/// cores; 0 where nothing is to be set: one rank, or OMP_NUM_THREADS is there.
+/// cores; 0 where nothing is to be set: one rank, or
+/// OMP_NUM_THREADS is there.
 int threads_for_each(const LaunchOptions& options);
 
 /// The environment of this process, and `variables` instead of those of the
