@@ -82,6 +82,20 @@ TEST_F(Launcher, TakesTorchrunsUsualLine) {
   EXPECT_EQ(outcome.out, "localhost\n");
 }
 
+TEST_F(Launcher, FillsInTorchrunsMacros) {
+  const auto outcome = shell(
+      "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='${hostname}/${rank}: ' "
+      "lockstep run --nproc-per-node 2 --tee 3 --log-dir logs "
+      "echo '${local_rank}-${local_rank}' '$local_rank' '$$'");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const std::string rank : {"0", "1"}) {
+    const std::string host = shell("printf %s $(uname -n)").out;
+    EXPECT_THAT(
+        outcome.out,
+        HasSubstr(format("{0}/{1}: {1}-{1} $local_rank $$\n", host, rank)));
+  }
+}
+
 TEST_F(Launcher, EndsWhereItsParentIgnoresSigchld) {
   const auto outcome = shell(
       "timeout -s KILL 60 env --ignore-signal=CHLD "

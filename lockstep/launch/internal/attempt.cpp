@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lockstep/base/internal/errno_error.h"
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/error_file.h"
 #include "lockstep/launch/internal/rank_environment.h"
@@ -42,10 +43,23 @@ std::string line_prefix(const LaunchOptions& options, int local_rank) {
       pattern == nullptr ? "[${role_name}${local_rank}]:" : pattern;
   text = replaced(std::move(text), "${role_name}", options.role);
   text = replaced(std::move(text), "${local_rank}", std::to_string(local_rank));
+  text = replaced(std::move(text), "${hostname}", host_name());
   return replaced(
       std::move(text),
       "${rank}",
       std::to_string(options.rank_of(local_rank)));
+}
+
+// As torchrun has it: each rank may have a file of its own.
+std::vector<std::string> program_of(
+    const LaunchOptions& options,
+    int local_rank) {
+  std::vector<std::string> words = options.program;
+  for (std::string& word : words) {
+    word =
+        replaced(std::move(word), "${local_rank}", std::to_string(local_rank));
+  }
+  return words;
 }
 
 } // namespace
@@ -119,7 +133,7 @@ Status Attempt::start(int local_rank) {
   LOCKSTEP_TRY(real_fs().create_directories(folder));
   const OutputPlaces places = options_.places_of(local_rank);
   ProcessStart start{
-      .program = options_.program,
+      .program = program_of(options_, local_rank),
       .environment = merged_environment(rank_variables(
           options_,
           {.local_rank = local_rank,
