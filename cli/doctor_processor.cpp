@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,14 +55,6 @@ Finding vectors_of(const std::string& text) {
         "'--kernels torch' may be as fast";
   }
   return finding;
-}
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0
-             ? CPU_COUNT(&set)
-             : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 // Cores that a container may use at a time; nothing where it has all.

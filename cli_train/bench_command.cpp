@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
-#include <thread>
 
 #include "cli_train/bench_report.h"
 #include "cli_train/bench_steps.h"
@@ -13,6 +12,7 @@
 #include "cli_train/commands.h"
 #include "cli_train/tune.h"
 #include "cli_train/tune_report.h"
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/report/console.h"
@@ -56,14 +56,12 @@ c10::Device read_device(const CommandFlags& flags) {
 }
 
 BenchRequest read_request(const CommandFlags& flags) {
-  const auto cores =
-      std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
   const c10::Device device = read_device(flags);
   BenchRequest request{
       .model = read_model_request(flags, {.batch_size = 64}),
       .device = device,
       .threads = static_cast<int>(
-          flags.number("--threads", cores, train::kMaxThreads)),
+          flags.number("--threads", usable_cores(), train::kMaxThreads)),
       .channels_last = flags.has("--channels-last"),
       .amp = train::decided_amp(
           {.cuda = device.is_cuda(), .amp = flags.choice("--amp", kAmp)}),

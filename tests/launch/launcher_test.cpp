@@ -103,6 +103,13 @@ TEST_F(Launcher, EndsWhereItsParentIgnoresSigchld) {
   EXPECT_EQ(outcome.status, 3) << outcome.err;
 }
 
+TEST_F(Launcher, StartsAsManyRanksAsThereAreCoresForIt) {
+  const auto outcome = shell(
+      "taskset -c $(taskset -cp $$ | sed 's/.*: //; s/[,-].*//') "
+      "lockstep run --nproc-per-node cpu echo x");
+  EXPECT_EQ(outcome.out, "x\n") << outcome.err;
+}
+
 TEST_F(Launcher, TeesWithTheRankInFront) {
   const auto outcome = run(
       "--nproc-per-node 2 --tee 3 --log-dir logs --rdzv-id job --role trainer",

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/base/internal/process.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdint>
@@ -38,6 +40,15 @@ std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   static_cast<void>(::gethostname(name.data(), HOST_NAME_MAX));
   return name.data();
+}
+
+int usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (::sched_getaffinity(0, sizeof cores, &cores) == 0) {
+    return CPU_COUNT(&cores);
+  }
+  return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 std::string cpu_fact(const std::string& text, std::string_view name) {

@@ -29,6 +29,10 @@ std::string host_id();
 /// What people call the machine.
 std::string host_name();
 
+/// Cores that this process may use, which containers and taskset restrict; at
+/// least 1.
+int usable_cores();
+
 /// "X" of the first line "name : X" of /proc/cpuinfo, given as `text`; empty if
 /// there is none.
 std::string cpu_fact(const std::string& text, std::string_view name);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::internal {
@@ -104,7 +105,7 @@ void for_each_sample(
   };
   const auto more = std::min<std::int64_t>(
       (count - 1) / kAtATime,
-      std::int64_t{std::thread::hardware_concurrency()} - 1);
+      std::int64_t{usable_cores()} - 1);
   {
     std::vector<std::jthread> threads;
     threads.reserve(static_cast<std::size_t>(std::max<std::int64_t>(more, 0)));

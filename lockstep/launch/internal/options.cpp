@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/internal/numbers.h"
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::launch {
@@ -79,10 +79,6 @@ int count_gpus() {
                                 std::string_view(name).substr(kStart.size()),
                                 0);
                    }));
-}
-
-int count_cores() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 } // namespace
@@ -173,7 +169,7 @@ Status check_own_devices(int local_size) {
 Result<int> parse_local_size(std::string_view text) {
   constexpr int kMost = 4096;
   if (text == "cpu") {
-    return count_cores();
+    return usable_cores();
   }
   if (text == "gpu" || text == "auto") {
     const int gpus = count_gpus();
@@ -184,7 +180,7 @@ Result<int> parse_local_size(std::string_view text) {
           .message = "--nproc-per-node gpu: this machine shows no GPU",
           .hint = "give a number, or 'cpu' for one rank for each core"};
     }
-    return gpus == 0 ? count_cores() : gpus;
+    return gpus == 0 ? usable_cores() : gpus;
   }
   const auto number = parse_number<int>(text, 1, kMost);
   if (!number) {

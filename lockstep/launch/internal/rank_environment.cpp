@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
-#include <thread>
 
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::launch {
@@ -77,8 +77,7 @@ int threads_for_each(const LaunchOptions& options) {
   if (options.local_size == 1 || variable("OMP_NUM_THREADS") != nullptr) {
     return 0;
   }
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, cores / options.local_size);
+  return std::max(1, usable_cores() / options.local_size);
 }
 
 std::vector<std::string> merged_environment(const Variables& variables) {

@@ -28,7 +28,7 @@ struct RankStart {
 Variables rank_variables(const LaunchOptions& options, const RankStart& start);
 
 /// OpenMP threads of each rank, so that all together have as many as there are
-/// cores; 0 where nothing is to be set: one rank, or
+/// cores for this process; 0 where nothing is to be set: one rank, or
 /// OMP_NUM_THREADS is there.
 int threads_for_each(const LaunchOptions& options);
 

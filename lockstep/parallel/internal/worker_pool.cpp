@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/internal/worker_pool.h"
 
-#include <sched.h>
-
 #include <system_error>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include <c10/util/thread_name.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/process.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/parallel/replica_group.h"
 
@@ -24,15 +23,6 @@ using Clock = std::chrono::steady_clock;
 
 // Note [Waiting]
 constexpr std::chrono::microseconds kAwake{100};
-
-// Cores that this process may use, which containers and taskset restrict.
-std::size_t usable_cores() {
-  cpu_set_t cores;
-  if (::sched_getaffinity(0, sizeof(cores), &cores) == 0) {
-    return static_cast<std::size_t>(CPU_COUNT(&cores));
-  }
-  return std::thread::hardware_concurrency();
-}
 
 void pause() {
 #if defined(__SSE2__)
@@ -89,7 +79,7 @@ WorkerPool::WorkerPool(std::size_t size, int intra_op_threads)
   // With more threads than cores, one that stays awake takes a core from one
   // that has work.
   const std::size_t busy = size * static_cast<std::size_t>(intra_op_threads);
-  if (uses_caller_ && busy <= usable_cores()) {
+  if (uses_caller_ && std::cmp_less_equal(busy, usable_cores())) {
     awake_ = kAwake;
   }
   const int callers_threads = at::get_num_threads();
