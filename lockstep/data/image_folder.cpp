@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <array>
-#include <filesystem>
-#include <iterator>
-#include <map>
 #include <set>
-#include <system_error>
 #include <utility>
-
-#include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -16,6 +9,7 @@
 #include "lockstep/data/internal/check_index.h"
 #include "lockstep/data/internal/file_digest.h"
 #include "lockstep/data/internal/image_options.h"
+#include "lockstep/data/internal/image_walk.h"
 #include "lockstep/data/internal/picture_reader.h"
 #include "lockstep/data/internal/resize_uint8.h"
 #include "lockstep/data/open_dataset.h"
@@ -63,75 +57,6 @@ std::vector<std::string> folders_in(
     }
   }
   return folders;
-}
-
-// The folder itself, whatever links the path has; of a file system in memory
-// the path.
-std::string without_links(const std::string& folder) {
-  std::error_code code;
-  const auto path = std::filesystem::canonical(folder, code);
-  return code ? folder : path.string();
-}
-
-// Of images that torchvision reads and `read_image` does not.
-bool has_foreign_ending(std::string_view name) {
-  constexpr std::array<std::string_view, 6>
-      kEndings{".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff"};
-  const std::string small = lower_case(name);
-  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
-    return small.ends_with(ending);
-  });
-}
-
-// Images of formats that are not read.
-struct Foreign {
-  std::int64_t count = 0;
-  std::string first = {};
-
-  void warn() const {
-    if (count > 0) {
-      TORCH_WARN(format(
-          "{} of other formats than JPEG, PNG and WebP left out: {}",
-          counted(static_cast<std::size_t>(count), "image"),
-          count == 1 ? first : first + ", ..."));
-    }
-  }
-};
-
-// Paths of all images below `directory`: folder by folder in the order of their
-// paths, as torchvision lists them. A folder is gone through once, whatever
-// links lead to it.
-std::vector<std::string>
-images_below(FileSystem& fs, const std::string& directory, Foreign& foreign) {
-  std::vector<std::string> pending{directory};
-  std::set<std::string> seen;
-  std::map<std::string, std::vector<std::string>> images; // by folder
-  while (!pending.empty()) {
-    const std::string folder = std::move(pending.back());
-    pending.pop_back();
-    if (!seen.insert(without_links(folder)).second) {
-      continue;
-    }
-    for (const std::string& name : fs.list(folder).value()) {
-      const std::string path = format("{}/{}", folder, name);
-      if (name.starts_with(".")) {
-        continue;
-      }
-      // The file of an image is not asked for: there may be a million.
-      if (has_image_ending(name)) {
-        images[folder].push_back(path);
-      } else if (is_directory(fs, path)) {
-        pending.push_back(path);
-      } else if (has_foreign_ending(name) && foreign.count++ == 0) {
-        foreign.first = path;
-      }
-    }
-  }
-  std::vector<std::string> all;
-  for (auto& [folder, paths] : images) {
-    std::ranges::move(paths, std::back_inserter(all));
-  }
-  return all;
 }
 
 internal::PictureFiles files_of(
@@ -325,10 +250,11 @@ std::shared_ptr<ImageFolder> image_folder(
     no_data("the folder has no folders, so there are no classes", directory);
   }
   std::vector<ImageSample> samples;
-  Foreign foreign;
+  internal::ForeignImages foreign;
   for (std::size_t label = 0; label < classes.size(); ++label) {
     const std::string folder = format("{}/{}", directory, classes[label]);
-    std::vector<std::string> paths = images_below(fs, folder, foreign);
+    std::vector<std::string> paths =
+        internal::images_below(fs, folder, foreign);
     if (paths.empty()) {
       no_data("the class has no images", folder);
     }

@@ -15,6 +15,7 @@
 #include "tests/data/idx_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/user/support.h"
 
 namespace lockstep {
 namespace {
@@ -109,6 +110,15 @@ TEST_F(FormatErrors, MissingAndSurplusMasksAreNamed) {
   EXPECT_EQ(
       error.message,
       "1 image without mask: '1.png'; 1 mask without image: '\u732b.png'");
+}
+
+TEST_F(FormatErrors, MasksOfOtherFormatsAreTold) {
+  put_pairs(4);
+  put("images/4.bmp", "BM");
+  put("masks/4.bmp", "BM");
+  const test::Warnings warnings;
+  open_dataset("segmentation", dir_.path(), {.image_size = 8});
+  EXPECT_THAT(warnings.text, HasSubstr("2 images of other formats"));
 }
 
 TEST_F(FormatErrors, AMaskOfAnotherSizeIsNamed) {

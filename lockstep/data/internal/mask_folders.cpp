@@ -11,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/images.h"
 #include "lockstep/data/internal/formats.h"
+#include "lockstep/data/internal/image_walk.h"
 
 namespace lockstep::internal {
 namespace {
@@ -114,15 +115,18 @@ voc_part(FileSystem& fs, const std::string& folder, std::string_view part) {
 }
 
 // The paths of the files that are images, by their names without ending.
-std::map<std::string, std::string> by_stem(
-    FileSystem& fs,
-    const std::string& folder) {
+std::map<std::string, std::string>
+by_stem(FileSystem& fs, const std::string& folder, ForeignImages& foreign) {
   std::map<std::string, std::string> paths;
   for (const std::string& name : fs.list(folder).value()) {
-    if (name.starts_with(".") || !has_image_ending(name)) {
+    const std::string path = format("{}/{}", folder, name);
+    if (name.starts_with(".")) {
       continue;
     }
-    const std::string path = format("{}/{}", folder, name);
+    if (!has_image_ending(name)) {
+      foreign.add(path);
+      continue;
+    }
     const auto [before, is_new] = paths.try_emplace(stem_of(name), path);
     if (!is_new) {
       raise(
@@ -167,8 +171,10 @@ std::map<std::string, std::string> by_stem(
 }
 
 MaskPairs paired(FileSystem& fs, const FolderPair& folders) {
-  const auto images = by_stem(fs, folders.images);
-  auto masks = by_stem(fs, folders.masks);
+  ForeignImages foreign;
+  const auto images = by_stem(fs, folders.images, foreign);
+  auto masks = by_stem(fs, folders.masks, foreign);
+  foreign.warn();
   if (images.empty()) {
     no_such_data(
         "there are no images",

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
-#include <set>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/images.h"
+#include "lockstep/data/internal/image_walk.h"
 
 namespace lockstep::train {
 namespace {
@@ -17,47 +16,6 @@ bool is_folder(FileSystem& fs, const std::string& path) {
   const auto info = fs.stat(path);
   return info && info->kind == FileInfo::Kind::kDirectory;
 }
-
-std::string joined(const std::string& folder, const std::string& name) {
-  return (std::filesystem::path(folder) / name).string();
-}
-
-// Goes through folders, each once, whatever links lead to it.
-class FolderWalk {
- public:
-  explicit FolderWalk(FileSystem& fs) : fs_(fs) {}
-
-  std::vector<ListedImage> run(const std::string& folder) {
-    walk(folder, "");
-    std::ranges::sort(images_, {}, &ListedImage::name);
-    return std::move(images_);
-  }
-
- private:
-  // NOLINTNEXTLINE(misc-no-recursion): as deep as the folders
-  void walk(const std::string& folder, const std::string& below) {
-    const auto place = fs_.resolve(folder);
-    if (!place || !seen_.insert(*place).second) {
-      return; // links that lead in a circle end here, too
-    }
-    for (const std::string& name : fs_.list(folder).value()) {
-      if (name.starts_with(".")) {
-        continue;
-      }
-      const std::string path = joined(folder, name);
-      // The file of an image is not asked for: there may be a million.
-      if (has_image_ending(name)) {
-        images_.push_back({.path = path, .name = joined(below, name)});
-      } else if (is_folder(fs_, path)) {
-        walk(path, joined(below, name));
-      }
-    }
-  }
-
-  FileSystem& fs_;
-  std::set<std::string> seen_;
-  std::vector<ListedImage> images_;
-};
 
 [[noreturn]] void no_images(std::string message, const std::string& path) {
   raise(
@@ -79,14 +37,25 @@ class ImageList {
       images_.push_back({.path = word, .name = base_name(word)});
       return;
     }
-    std::vector<ListedImage> below = FolderWalk(fs_).run(word);
-    if (below.empty()) {
+    const std::size_t first = images_.size();
+    const std::size_t above =
+        (std::filesystem::path(word) / "").native().size();
+    for (std::string& path :
+         lockstep::internal::images_below(fs_, word, foreign_)) {
+      std::string name = path.substr(above);
+      images_.push_back({.path = std::move(path), .name = std::move(name)});
+    }
+    if (images_.size() == first) {
       no_images("there is no image in the folder", word);
     }
-    std::ranges::move(below, std::back_inserter(images_));
+    std::ranges::sort(
+        std::span(images_).subspan(first),
+        {},
+        &ListedImage::name);
   }
 
   std::vector<ListedImage> finish() {
+    foreign_.warn();
     if (images_.empty()) {
       no_images("there is no image to look at", "");
     }
@@ -96,6 +65,7 @@ class ImageList {
  private:
   FileSystem& fs_;
   std::vector<ListedImage> images_;
+  lockstep::internal::ForeignImages foreign_;
 };
 
 } // namespace

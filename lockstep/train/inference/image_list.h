@@ -23,9 +23,9 @@ struct ListedImage {
 };
 
 /// Files in the order of `words`; a folder stands for all images below it
-/// (`has_image_ending`), sorted, without what begins with a dot; "-" for the
-/// paths that `read_list` gives, one a line. Whether a file is there, its
-/// reading says.
+/// (`images_below`), sorted by name; "-" for the paths that `read_list` gives,
+/// one a line. Whether a file is there, its reading says. A warning of LibTorch
+/// tells how many images of other formats the folders have.
 /// Errors: throws kNotFound (E_NO_DATA) for a folder without images, and for no
 /// image at all; kInvalidArgument for a second "-".
 std::vector<ListedImage> list_images(
