@@ -154,11 +154,10 @@ Request resolve(const CommandLine& line, const std::string& begun) {
   given.apply_to(request.config, request.sources);
   settle_devices(alone, request);
   settle_data(request);
-  // The folder asked for held another run when this one began.
-  const std::string named = train::named_folder(request.config);
-  if (!begun.empty() && !named.empty() &&
-      fs.resolve(named).value() != fs.resolve(begun).value()) {
+  // The folder that is asked for may have held another run when this one began.
+  if (!begun.empty()) {
     request.config.output = begun;
+    request.config.name.clear();
   }
   return request;
 }

@@ -106,6 +106,21 @@ TEST_F(RanksTest, AllStopOnASignalAndGoOn) {
   EXPECT_THAT(resumed.err, HasSubstr("resumed run/checkpoint"));
 }
 
+TEST_F(RanksTest, StartedAgainTheyStayInTheirFolder) {
+  const std::string job = train("--epochs 9 --name exp");
+  const auto outcome = shell(format(
+      "timeout 120 lockstep run --nproc-per-node 2 --max-restarts 1 sh -c '"
+      "if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then {0} & "
+      "until [ -e runs/exp/checkpoint.pth.tar ]; do sleep 0.05; done; "
+      "kill -9 $! $$; fi; exec {0}'",
+      job));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("restart 1 of 1"));
+  EXPECT_THAT(outcome.err, HasSubstr("resumed "));
+  EXPECT_EQ(shell("ls runs; ls -d runs/exp/*/").out, "exp\n");
+  EXPECT_EQ(last("runs/exp", "epoch"), 9);
+}
+
 /// What one of two ranks with a run folder each finds in it.
 struct Difference {
   std::string name = {};

@@ -8,7 +8,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/checkpoints/run_folder.h"
 #include "lockstep/train/settings/internal/commands.h"
+#include "tests/support/scoped_variable.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::cli_train {
@@ -84,6 +86,27 @@ TEST_F(RequestTest, EveryRecipeIsOneOfSettings) {
     EXPECT_EQ(error.error().detail, "E_FLAG_VALUE");
     EXPECT_THAT(error.error().hint, HasSubstr("did you mean finetune"));
   }
+}
+
+TEST_F(RequestTest, AJobThatIsStartedAgainStaysInItsFolder) {
+  put_run("runs/exp", "batch_size: 8\n");
+  put("my.yaml", "name: exp\n");
+  const std::string begun = dir_ / "runs/exp";
+  const std::string above = "--output=" + dir_ / "runs";
+  const auto folder_of = [&](const std::vector<std::string>& args) {
+    const Request found = resolve(parse_command_line(args), begun);
+    EXPECT_EQ(found.resumption->folder, begun);
+    EXPECT_EQ(found.config.batch_size, 8);
+    return train::named_folder(found.config);
+  };
+  EXPECT_EQ(folder_of({}), begun);
+  EXPECT_EQ(folder_of({"--name=exp"}), begun);
+  EXPECT_EQ(folder_of({above, "--name=exp"}), begun);
+  EXPECT_EQ(folder_of({above}), begun);
+  EXPECT_EQ(folder_of({"--resume=auto", above, "--name=exp"}), begun);
+  EXPECT_EQ(folder_of({"-c", dir_ / "my.yaml"}), begun);
+  const test::ScopedVariable name("LOCKSTEP_NAME", "exp");
+  EXPECT_EQ(folder_of({}), begun);
 }
 
 TEST_F(RequestTest, AFlagNamesTheFolderBeforeTheConfigFile) {
