@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/checkpoints/run_folder.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/checkpoints/checkpoint_files.h"
+#include "lockstep/train/observers/run_outputs.h"
 #include "tests/support/fault_fs.h"
 #include "tests/support/memory_fs.h"
+#include "tests/support/scratch_dir.h"
 
 namespace lockstep::train {
 namespace {
@@ -95,6 +99,31 @@ TEST_F(RunFolderTest, AFolderInUseIsRefusedAndSaysWho) {
 TEST_F(RunFolderTest, AFolderIsFreeWhenItsRunIsOver) {
   { const RunFolder over = create_run_folder(fs_, {.output = "out"}); }
   EXPECT_EQ(continue_run_folder(fs_, "out").path, "out");
+}
+
+TEST(GoesOnInPlace, WhateverPathNamesTheFolder) {
+  namespace stdfs = std::filesystem;
+  const test::ScratchDir dir;
+  stdfs::create_directories(dir / "runs/a");
+  stdfs::create_directories(dir / "runs/b");
+  stdfs::create_directory_symlink(dir / "runs", dir / "linked");
+  const ResumePoint from{.folder = dir / "runs/a"};
+  const auto goes_on = [&](const TrainConfig& config) {
+    return goes_on_in_place(real_fs(), config, from);
+  };
+  const std::string relative = stdfs::relative(dir / "runs/a");
+  for (const std::string& output :
+       {dir / "runs/a",
+        dir / "runs/a/",
+        dir / "runs/b/../a",
+        dir / "linked/a",
+        relative}) {
+    EXPECT_TRUE(goes_on({.output = output})) << output;
+  }
+  EXPECT_TRUE(goes_on({.output = dir / "linked", .name = "a"}));
+  EXPECT_TRUE(goes_on({}));
+  EXPECT_FALSE(goes_on({.output = dir / "runs/b"}));
+  EXPECT_FALSE(goes_on({.output = dir / "runs/none"}));
 }
 
 } // namespace

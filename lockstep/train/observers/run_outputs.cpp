@@ -2,6 +2,8 @@
 #include "lockstep/train/observers/run_outputs.h"
 
 #include <exception>
+#include <filesystem>
+#include <system_error>
 
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
@@ -20,7 +22,9 @@ namespace {
 
 /// Whether both paths lead to one folder.
 bool same_folder(FileSystem& fs, const std::string& a, const std::string& b) {
-  return fs.resolve(a).value() == fs.resolve(b).value();
+  std::error_code code; // of what is not on the disk
+  return fs.resolve(a).value() == fs.resolve(b).value() ||
+         std::filesystem::equivalent(a, b, code);
 }
 
 /// Leads the links to where the run goes on. They lead elsewhere if it was cut
