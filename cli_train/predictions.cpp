@@ -34,7 +34,7 @@ std::vector<std::size_t> best_of(
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    return scores[a] > scores[b];
+    return train::is_above(scores[a], scores[b]);
   });
   order.resize(std::min(count, order.size()));
   return order;

@@ -346,6 +346,13 @@ TEST(Predictions, FieldsAreQuotedWhereTheyMustBe) {
   EXPECT_EQ(csv_field("say \"a\"\n"), "\"say \"\"a\"\"\n\"");
 }
 
+// As torch.topk has it.
+TEST(Predictions, AScoreThatIsNoNumberIsTheHighest) {
+  const std::vector<float> scores{0.5F, NAN, 0.75F, INFINITY};
+  const PredictionOptions options{.names = {"a", "b", "c", "d"}, .top = 4};
+  EXPECT_EQ(csv_row(options, "x", scores), "x,b,nan,d,inf,c,0.75,a,0.5\n");
+}
+
 TEST(Predictions, LabelsAndValuesHaveAColumnEach) {
   const std::vector<float> scores{0.25F, 0.75F};
   PredictionOptions options{

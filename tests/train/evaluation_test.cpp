@@ -4,6 +4,7 @@
 #include "lockstep/train/inference/evaluation.h"
 
 #include <cmath>
+#include <limits>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
@@ -13,6 +14,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
@@ -279,6 +281,23 @@ std::vector<std::int64_t> targets_of(const Dataset& data) {
   std::vector<std::int64_t> targets(indices.size());
   data.read(indices, 0, images, targets);
   return targets;
+}
+
+TEST(Evaluation, ALossThatIsNoNumberIsTheWorst) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> outputs{1, nan, 5, 2, inf, 3, nan, 4};
+  const auto data = as_dataset(make_dataset(
+      torch::tensor(outputs).reshape({-1, 1}),
+      at::zeros({std::ssize(outputs), 1})));
+  for (const std::int64_t batch_size : {1, 3, 8}) {
+    std::vector<std::int64_t> worst;
+    for (const WorstSample& sample :
+         judged(data, "regression", batch_size).worst) {
+      worst.push_back(sample.index);
+    }
+    EXPECT_THAT(worst, ElementsAre(1, 6, 4, 2)) << batch_size;
+  }
 }
 
 TEST(MappedClasses, AreFoundByName) {

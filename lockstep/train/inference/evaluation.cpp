@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -76,7 +75,7 @@ class WorstList {
     const auto* loss = numbers.const_data_ptr<double>();
     for (std::int64_t i = 0; i < numbers.numel(); ++i) {
       if (samples_.size() == count_ &&
-          (count_ == 0 || !(loss[i] > samples_.back().loss))) {
+          (count_ == 0 || !is_above(loss[i], samples_.back().loss))) {
         continue;
       }
       WorstSample sample{
@@ -89,7 +88,7 @@ class WorstList {
       const auto place = std::ranges::upper_bound(
           samples_,
           sample.loss,
-          std::greater<>(),
+          is_above,
           &WorstSample::loss);
       samples_.insert(place, std::move(sample));
       if (samples_.size() > count_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/inference/outputs.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -42,6 +43,10 @@ at::Tensor on_host(const at::Tensor& outputs) {
 }
 
 } // namespace
+
+bool is_above(double a, double b) {
+  return std::isnan(a) ? !std::isnan(b) : a > b;
+}
 
 at::Tensor
 scores_of(const at::Tensor& outputs, OutputKind kind, const TrainedData& data) {

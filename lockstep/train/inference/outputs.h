@@ -9,6 +9,10 @@
 
 namespace lockstep::train {
 
+/// Whether `a` comes before `b` where the highest come first: what is no number
+/// is above infinity, as `torch.sort` has it.
+bool is_above(double a, double b);
+
 /// The scores of a batch, float32 on the CPU. Shapes as those of `outputs`.
 /// Errors: throws kMismatch (E_TASK) if these are not of that kind, for so many
 /// names.
