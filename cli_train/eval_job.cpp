@@ -194,11 +194,10 @@ EvalAnswer evaluate_run(const EvalRequest& request) {
       .part = request.part,
       .trained = trained,
       .parts = parts,
-      .notes = own.data_notes};
-  answer.notes.insert(
-      answer.notes.end(),
-      own.data_warnings.begin(),
-      own.data_warnings.end());
+      .notes = file.warnings};
+  for (const auto* texts : {&own.data_notes, &own.data_warnings}) {
+    answer.notes.insert(answer.notes.end(), texts->begin(), texts->end());
+  }
   answer.found = train::evaluate_all(
       *strategy,
       parts,

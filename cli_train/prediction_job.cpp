@@ -26,6 +26,9 @@ namespace {
 // A file that says what it was trained on.
 train::TrainedCheckpoint opened(const std::string& path) {
   train::TrainedCheckpoint file = train::open_trained(path);
+  for (const std::string& warning : file.warnings) {
+    std::fprintf(stderr, "%s\n", warning.c_str());
+  }
   const train::TrainedData& data = train::required_data(file);
   if (!data.pixels.is_known()) {
     raise(

@@ -15,6 +15,7 @@
 #include "lockstep/data/images.h"
 #include "tests/cli_train/trained_run.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/shell.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -219,6 +220,33 @@ TEST_F(EvalCommand, AnotherProgramsCheckpointDoesNotSayItsData) {
   const auto outcome = run_program({"eval", file});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("(E_NO_TRAINED_DATA)"));
+}
+
+TEST_F(EvalCommand, AnotherCheckpointThanTheBestIsToldOrRefused) {
+  const std::string picture = made_.pictures("cat")[0];
+  const auto shell = [&](std::string_view command) {
+    ASSERT_EQ(
+        test::run_shell(format("cd '{}' && {}", dir_.path(), command)).status,
+        0);
+  };
+  shell(format(
+      "cp -a '{}' run && ln -sf gone run/model_best.pth.tar",
+      made_.run()));
+  const auto gone = run_program({"predict", dir_ / "run", picture});
+  EXPECT_EQ(gone.status, 4);
+  EXPECT_THAT(
+      gone.err,
+      HasSubstr("link to the best checkpoint leads to is gone"));
+  EXPECT_THAT(gone.err, HasSubstr(dir_ / "run/model_best.pth.tar"));
+  // Without a best one the newest is taken, if it is whole.
+  shell(
+      "rm run/model_best.pth.tar && truncate -s 99 "
+      "$(readlink -f run/checkpoint.pth.tar)");
+  const auto older = run_program({"predict", dir_ / "run", picture});
+  EXPECT_EQ(older.status, 0) << older.err;
+  EXPECT_THAT(older.err, HasSubstr("a checkpoint cannot be used: "));
+  const auto judged = run_program({"eval", dir_ / "run"});
+  EXPECT_THAT(judged.out, HasSubstr("a checkpoint cannot be used: "));
 }
 
 TEST_F(EvalCommand, EveryMistakeIsNamed) {

@@ -272,6 +272,7 @@ TEST_F(PredictCommand, TakesACheckpointFileAndARunWithoutABestOne) {
   const auto newest = run_program({"predict", dir_ / "run", picture});
   EXPECT_EQ(newest.status, 0) << newest.err;
   EXPECT_THAT(newest.out, HasSubstr(picture + ",cat,"));
+  EXPECT_EQ(newest.err, "");
 }
 
 TEST_F(PredictCommand, EveryMistakeIsNamed) {

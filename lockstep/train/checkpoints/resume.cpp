@@ -109,6 +109,18 @@ Result<Candidates> candidates_in(FileSystem& fs, const std::string& folder) {
   return found;
 }
 
+/// Says so where an older checkpoint is taken in place of the newest one.
+void warn_of_gone(
+    const Candidates& run,
+    const std::string& folder,
+    std::vector<std::string>& warnings) {
+  if (run.is_newest_gone) {
+    warnings.push_back(format(
+        "what {} leads to is gone: an older checkpoint is taken",
+        inside(folder, kLatestFile)));
+  }
+}
+
 /// Checks every byte, then reads.
 Result<ckpt::Checkpoint> open_whole(FileSystem& fs, const std::string& path) {
   LOCKSTEP_ASSIGN(const ckpt::VerifyReport report, ckpt::verify(path, {}, fs));
@@ -189,11 +201,7 @@ Resumption resume_folder(FileSystem& fs, const std::string& folder) {
   }
   Resumption found =
       run.paths.empty() ? Resumption() : open_first(fs, run.paths);
-  if (run.is_newest_gone) {
-    found.warnings.push_back(format(
-        "what {} leads to is gone: the run goes on from an older checkpoint",
-        inside(folder, kLatestFile)));
-  }
+  warn_of_gone(run, folder, found.warnings);
   found.folder = folder;
   found.newest = run.paths.empty() ? std::string() : run.paths.front();
   found.is_in_place = run.paths.empty() || found.checkpoint.is_ours;
@@ -296,8 +304,13 @@ std::optional<FoundCheckpoint> find_checkpoint(
   if (!exists(fs, folder)) {
     return std::nullopt;
   }
-  const auto paths = candidates_in(fs, folder).value().paths;
-  return paths.empty() ? std::nullopt : std::optional(first_whole(fs, paths));
+  const Candidates run = candidates_in(fs, folder).value();
+  if (run.paths.empty()) {
+    return std::nullopt;
+  }
+  FoundCheckpoint found = first_whole(fs, run.paths);
+  warn_of_gone(run, folder, found.warnings);
+  return found;
 }
 
 } // namespace lockstep::train

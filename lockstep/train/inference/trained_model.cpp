@@ -45,8 +45,13 @@ FoundCheckpoint find_trained(const std::string& path, FileSystem& fs) {
   if (info.value().kind != FileInfo::Kind::kDirectory) {
     return read_checkpoint(path, fs);
   }
-  const std::string best = (std::filesystem::path(path) / kBestFile).string();
-  if (fs.stat(best)) {
+  const auto names = fs.list(path).value();
+  if (std::ranges::find(names, kBestFile) != names.end()) {
+    const std::string best = (std::filesystem::path(path) / kBestFile).string();
+    const auto target = fs.stat(best);
+    if (!target && target.error().code == ErrorCode::kNotFound) {
+      no_run("what the link to the best checkpoint leads to is gone", best);
+    }
     return read_checkpoint(best, fs);
   }
   auto newest = find_checkpoint(path, fs);
@@ -87,12 +92,13 @@ std::string_view weights_key(const TrainedCheckpoint& file) {
 } // namespace
 
 TrainedCheckpoint open_trained(const std::string& path, FileSystem& fs) {
-  const FoundCheckpoint found = find_trained(path, fs);
+  FoundCheckpoint found = find_trained(path, fs);
   RunCheckpoint run = as_run(found);
   TrainedCheckpoint file{
       .path = found.path,
       .root = std::move(run.root),
-      .is_ours = run.is_ours};
+      .is_ours = run.is_ours,
+      .warnings = std::move(found.warnings)};
   if (const ckpt::Value* args = file.root.find("args")) {
     apply_args(file.config, *args);
   }

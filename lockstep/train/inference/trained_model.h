@@ -37,12 +37,15 @@ struct TrainedCheckpoint {
   std::optional<TrainedData> data = {};
   /// Epochs that were done.
   std::int64_t epoch = 0;
+  /// Checkpoints that were passed over, and why.
+  std::vector<std::string> warnings = {};
 };
 
-/// The best checkpoint of a run folder, else its newest; or a file. Every byte
-/// is checked.
-/// Errors: throws kNotFound (E_NO_RUN) for a path without, kCorrupt, kMismatch
-/// (E_NOT_A_RUN) for a file of another kind.
+/// The best checkpoint of a run folder, its newest if none was the best; or a
+/// file. Every byte is checked.
+/// Errors: throws kNotFound (E_NO_RUN) for a path without, and for a best
+/// checkpoint that is gone; kCorrupt, kMismatch (E_NOT_A_RUN) for a file of
+/// another kind; what else keeps the best one from being read.
 TrainedCheckpoint open_trained(
     const std::string& path,
     FileSystem& fs = real_fs());
