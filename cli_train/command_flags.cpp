@@ -42,6 +42,10 @@ CommandFlags::CommandFlags(const train::TrainCommand& command, Arguments args)
     } else if (flag->value.empty() && has_value) {
       fail(format("flag '{}' takes no value, got '{}'", word, escape(value)));
     }
+    if (!flag->value.empty() && value.empty()) {
+      // Of --data "$DIR" with a variable that is not set.
+      fail(format("{} has an empty value; expected {}", word, flag->value));
+    }
     values_.insert_or_assign(word, value);
   }
   if (takes_model() && arguments_.size() > 1) {

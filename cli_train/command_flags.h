@@ -26,8 +26,8 @@ class CommandFlags {
  public:
   /// `--flag=value` and `--flag value` are the same, as are underscores and
   /// hyphens. Errors: throws kInvalidArgument for a flag that the command does
-  /// not have (with the nearest one), for one without its value, and for a
-  /// second model. "-" is no flag.
+  /// not have (with the nearest one), for one without its value or with an
+  /// empty one, and for a second model. "-" is no flag.
   CommandFlags(const train::TrainCommand& command, Arguments args);
 
   /// Whether a flag was typed.

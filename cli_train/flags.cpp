@@ -2,6 +2,9 @@
 #include "cli_train/flags.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
+#include <variant>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -49,6 +52,15 @@ class ArgumentReader {
     return has_value_ ? value_ : "true";
   }
 
+  void refuse_value() const {
+    if (has_value_) {
+      usage_error(format(
+          "flag '{}' takes no value, got '{}'",
+          escape(word),
+          escape(value_)));
+    }
+  }
+
   std::string word = {};
 
  private:
@@ -58,20 +70,70 @@ class ArgumentReader {
   std::string value_ = {};
 };
 
+/// A flag of the command line that is no setting of a run.
+struct GeneralFlag {
+  std::string_view name = {};
+  std::string_view alias = {};
+  std::variant<std::string CommandLine::*, bool CommandLine::*> member = {};
+  /// "FILE"; a switch takes none.
+  std::string_view value = {};
+};
+
+constexpr std::array kGeneralFlags{
+    GeneralFlag{"--config", "-c", &CommandLine::config_file, "FILE"},
+    GeneralFlag{"--recipe", {}, &CommandLine::recipe, "NAME"},
+    GeneralFlag{"--dry-run", "--explain", &CommandLine::wants_dry_run},
+    GeneralFlag{"--dump-config", {}, &CommandLine::wants_dump},
+    GeneralFlag{"--help", "-h", &CommandLine::wants_help},
+};
+
+std::string with_hyphens(std::string text) {
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
 // --resume "$RUN" with a variable that is not set must not begin another run.
-void refuse_empty_file(const train::Flag& flag, const std::string& value) {
-  const bool names_file =
-      flag.name == "resume" || flag.name == "initial-checkpoint";
-  if (names_file && value.empty()) {
-    usage_error(
-        format("--{} has an empty value; expected {}", flag.name, flag.value));
+void refuse_empty(
+    const std::string& value,
+    std::string_view what,
+    std::string_view expected) {
+  if (value.empty()) {
+    usage_error(format("{} has an empty value; expected {}", what, expected));
   }
+}
+
+/// Null for other words.
+const GeneralFlag* find_general(const std::string& word) {
+  const auto* const found =
+      std::ranges::find_if(kGeneralFlags, [&](const GeneralFlag& flag) {
+        return word == flag.name || (!flag.alias.empty() && word == flag.alias);
+      });
+  return found == kGeneralFlags.end() ? nullptr : found;
+}
+
+// False for a word that is no general flag.
+bool take_general(CommandLine& line, ArgumentReader& arguments) {
+  const GeneralFlag* const flag = find_general(with_hyphens(arguments.word));
+  if (flag == nullptr) {
+    return false;
+  }
+  if (const auto* text =
+          std::get_if<std::string CommandLine::*>(&flag->member)) {
+    line.*(*text) = arguments.value();
+    refuse_empty(line.*(*text), flag->name, flag->value);
+  } else {
+    arguments.refuse_value();
+    line.*std::get<bool CommandLine::*>(flag->member) = true;
+  }
+  return true;
 }
 
 // Of a repeated flag the last one counts, so that a script's defaults can be
 // followed by what was typed.
 void add(CommandLine& line, const train::Flag& flag, std::string value) {
-  refuse_empty_file(flag, value);
+  if (!flag.is_switch()) {
+    refuse_empty(value, format("--{}", flag.name), flag.value);
+  }
   const auto same = [&](const auto& entry) { return entry.first == &flag; };
   const auto earlier = std::ranges::find_if(line.values, same);
   if (earlier == line.values.end()) {
@@ -89,23 +151,26 @@ void add_folder(CommandLine& line, const std::string& word) {
         escape(line.folder),
         escape(word)));
   }
+  refuse_empty(word, "an argument", "the data folder");
   line.folder = word;
   add(line, *train::find_flag("--data-dir"), word);
 }
 
-[[noreturn]] void unknown_flag(const std::string& word) {
-  std::string spelling = word;
-  std::ranges::replace(spelling, '_', '-');
+/// The spelling that `word` may stand for; empty if none is near.
+std::string nearest_flag(const std::string& word) {
   auto known = train::flag_spellings();
-  known.insert(
-      known.end(),
-      {"--config",
-       "--recipe",
-       "--dump-config",
-       "--dry-run",
-       "--explain",
-       "--help"});
-  const std::string near = nearest(spelling, known);
+  for (const GeneralFlag& flag : kGeneralFlags) {
+    for (const std::string_view spelling : {flag.name, flag.alias}) {
+      if (spelling.starts_with("--")) {
+        known.emplace_back(spelling);
+      }
+    }
+  }
+  return nearest(with_hyphens(word), known);
+}
+
+[[noreturn]] void unknown_flag(const std::string& word) {
+  const std::string near = nearest_flag(word);
   usage_error(
       format("unknown flag '{}'", escape(word)),
       near.empty() ? "'lockstep train --help' lists all"
@@ -123,8 +188,7 @@ std::string spellings(const train::Flag& flag) {
 /// The switch that `--no-cuda` turns off; null for other words.
 const train::Flag* negated_switch(const std::string& word) {
   constexpr std::string_view kNo = "--no-";
-  std::string text = word;
-  std::ranges::replace(text, '_', '-');
+  const std::string text = with_hyphens(word);
   if (!text.starts_with(kNo)) {
     return nullptr;
   }
@@ -198,24 +262,16 @@ CommandLine parse_command_line(std::span<const std::string> args) {
   ArgumentReader arguments(args);
   while (arguments.next()) {
     const std::string& word = arguments.word;
-    if (word == "--help" || word == "-h") {
-      line.wants_help = true;
-    } else if (word == "--dump-config" || word == "--dump_config") {
-      line.wants_dump = true;
-    } else if (
-        word == "--dry-run" || word == "--dry_run" || word == "--explain") {
-      line.wants_dry_run = true;
-    } else if (word == "--config" || word == "-c") {
-      line.config_file = arguments.value();
-    } else if (word == "--recipe") {
-      line.recipe = arguments.value();
-    } else if (!word.starts_with('-')) {
+    if (!word.starts_with('-')) {
       add_folder(line, word);
+    } else if (take_general(line, arguments)) {
+      continue;
     } else if (const train::Flag* flag = train::find_flag(word)) {
       add(line,
           *flag,
           flag->is_switch() ? arguments.switch_value() : arguments.value());
     } else if (const train::Flag* negated = negated_switch(word)) {
+      arguments.refuse_value();
       add(line, *negated, "false");
     } else {
       unknown_flag(word);

@@ -31,7 +31,8 @@ struct CommandLine {
 /// Splits `args` (without program and subcommand). A bare argument is the data
 /// folder. Of a repeated flag the last value counts, as in Python's argparse.
 /// Errors: throws kInvalidArgument for an unknown flag (with the nearest one),
-/// a missing value, or two data folders.
+/// a missing or empty value, a value of a word that takes none, or two data
+/// folders.
 CommandLine parse_command_line(std::span<const std::string> args);
 
 /// Sets every flag that was typed. Errors: as `train::set_flag`.

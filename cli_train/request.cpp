@@ -168,8 +168,7 @@ std::string settle_default_data(
   const train::TrainConfig& config = request.config;
   const bool is_given =
       !request.sources.of(*train::find_flag("--data"), "").empty() ||
-      !request.sources.of(*train::find_flag("--data-dir"), "").empty() ||
-      request.resumption.has_value();
+      !config.data_dir.empty() || request.resumption.has_value();
   if (is_given) {
     return {};
   }

@@ -260,6 +260,7 @@ TEST_F(EvalCommand, EveryMistakeIsNamed) {
       {{made_.run(), "more"}, 2, "'more' is left over"},
       {{dir_ / "none"}, 4, "no such run folder or checkpoint"},
       {{made_.run(), "--data", dir_ / "none"}, 4, "no data set is called so"},
+      {{made_.run(), "--data", ""}, 2, "--data has an empty value"},
       {{made_.run(), "--part=half"}, 2, "expected test, train, all"},
       {{made_.run(), "--data=fashion-mnist"}, 1, "(E_OTHER_DATA)"},
   };

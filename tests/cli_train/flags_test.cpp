@@ -78,6 +78,36 @@ TEST(Flags, AMissingValueIsRefused) {
   EXPECT_THAT(refused({"--epochs"}), HasSubstr("'--epochs' needs a value"));
 }
 
+// --resume "$RUN" with a variable that is not set.
+TEST(Flags, AnEmptyValueIsRefused) {
+  for (const train::Flag& flag : train::flag_table()) {
+    if (!flag.is_switch()) {
+      EXPECT_THAT(
+          refused({format("--{}", flag.name), ""}),
+          HasSubstr(format("--{} has an empty value", flag.name)));
+    }
+  }
+  EXPECT_THAT(
+      refused({"-c", ""}),
+      HasSubstr("--config has an empty value; expected FILE"));
+  EXPECT_THAT(refused({"--recipe="}), HasSubstr("--recipe has an empty value"));
+  EXPECT_THAT(refused({"", "--lr=1"}), HasSubstr("expected the data folder"));
+}
+
+TEST(Flags, WordsWithoutAValueRefuseOne) {
+  for (const std::string word :
+       {"--no-nesterov",
+        "--no_cuda",
+        "--dry-run",
+        "--explain",
+        "--dump_config",
+        "--help"}) {
+    EXPECT_THAT(
+        refused({word + "=false"}),
+        HasSubstr(format("flag '{}' takes no value, got 'false'", word)));
+  }
+}
+
 TEST(Flags, HelpListsEveryFlagAndEndsWithThreeExamples) {
   const std::string help = help_text();
   for (const std::string& spelling : train::flag_spellings()) {

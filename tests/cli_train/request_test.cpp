@@ -237,6 +237,11 @@ TEST_F(RequestTest, WithoutDataItSaysWhatWouldBeTrained) {
     EXPECT_THAT(error.message, HasSubstr(dir_ / "nowhere"));
     EXPECT_THAT(error.hint, HasSubstr("--data DIR"));
   }
+  put("my.yaml", "data_dir:\n");
+  EXPECT_THROW(
+      settle_default_data(request({"-c", dir_ / "my.yaml"}), dir_ / "nowhere"),
+      Exception)
+      << "an empty folder is none";
 }
 
 TEST_F(RequestTest, FewPicturesGetSmallBatchesAndARateThatGoesWithThem) {
