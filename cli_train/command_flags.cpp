@@ -11,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/models/model.h"
 #include "lockstep/program/internal/program_facts.h"
+#include "lockstep/train/settings/config.h"
 #include "lockstep/train/step/named_model.h"
 
 namespace lockstep::cli_train {
@@ -134,6 +135,13 @@ std::string CommandFlags::choice(
 std::string CommandFlags::text(std::string_view flag) const {
   const auto found = values_.find(flag);
   return found == values_.end() ? "" : found->second;
+}
+
+std::string CommandFlags::devices() const {
+  const std::string variable =
+      train::environment_name(*train::find_flag("--devices"));
+  return has("--devices") ? text("--devices")
+                          : train::process_environment()(variable).value_or("");
 }
 
 std::string CommandFlags::model() const {

@@ -49,6 +49,10 @@ class CommandFlags {
   /// What follows a flag; empty if it was not typed.
   [[nodiscard]] std::string text(std::string_view flag) const;
 
+  /// What `--devices` names, or else the variable `LOCKSTEP_DEVICES`, as for
+  /// `lockstep train`; empty: the best that are here.
+  [[nodiscard]] std::string devices() const;
+
   /// The bare arguments in their order.
   [[nodiscard]] const std::vector<std::string>& arguments() const {
     return arguments_;

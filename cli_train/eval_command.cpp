@@ -50,7 +50,7 @@ int eval_command(Arguments args) {
        .batch_size = flags.number("--batch-size", 0),
        .workers = flags.number("--workers", 1, 1024),
        .worst = flags.number("--worst", 25, kMostWorst),
-       .devices = flags.text("--devices")});
+       .devices = flags.devices()});
   const std::string folder = flags.text("--output");
   std::vector<std::string> names;
   if (!folder.empty()) {

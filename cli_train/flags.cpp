@@ -196,6 +196,48 @@ const train::Flag* negated_switch(const std::string& word) {
   return flag != nullptr && flag->is_switch() ? flag : nullptr;
 }
 
+/// The variable that stands for a flag; empty for a word that is none.
+std::string variable_of(const std::string& spelling) {
+  if (const train::Flag* flag = train::find_flag(spelling)) {
+    return train::environment_name(*flag);
+  }
+  const GeneralFlag* const flag = find_general(spelling);
+  return flag == nullptr
+             ? std::string()
+             : train::environment_name({.name = flag->name.substr(2)});
+}
+
+bool switch_of(const std::string& variable, const std::string& value) {
+  const bool is_on = value == "true" || value == "1";
+  if (!is_on && value != "false" && value != "0") {
+    usage_error(format(
+        "{}: expected true or false, got '{}'",
+        variable,
+        escape(value)));
+  }
+  return is_on;
+}
+
+// What is typed counts more; an empty variable counts as not set.
+void take_variables(CommandLine& line, const train::Environment& environment) {
+  for (const GeneralFlag& flag : kGeneralFlags) {
+    const std::string name = variable_of(std::string(flag.name));
+    const std::string value = environment(name).value_or("");
+    if (value.empty()) {
+      continue;
+    }
+    if (const auto* text =
+            std::get_if<std::string CommandLine::*>(&flag.member)) {
+      if ((line.*(*text)).empty()) {
+        line.*(*text) = value;
+      }
+    } else {
+      line.*std::get<bool CommandLine::*>(flag.member) |=
+          switch_of(name, value);
+    }
+  }
+}
+
 /// What follows the flag in its help line: the words, the default.
 std::string describe(const train::Flag& flag) {
   std::string text(flag.help);
@@ -257,7 +299,9 @@ constexpr std::string_view kGeneral =
 
 } // namespace
 
-CommandLine parse_command_line(std::span<const std::string> args) {
+CommandLine parse_command_line(
+    std::span<const std::string> args,
+    const train::Environment& environment) {
   CommandLine line;
   ArgumentReader arguments(args);
   while (arguments.next()) {
@@ -277,7 +321,27 @@ CommandLine parse_command_line(std::span<const std::string> args) {
       unknown_flag(word);
     }
   }
+  take_variables(line, environment);
   return line;
+}
+
+std::vector<std::string> idle_variables(std::span<const std::string> names) {
+  constexpr std::string_view kStart = "LOCKSTEP_";
+  std::vector<std::string> said;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kStart)) {
+      continue;
+    }
+    const std::string spelling =
+        with_hyphens("--" + lower_case(name.substr(kStart.size())));
+    std::string meant = variable_of(spelling);
+    meant = meant.empty() ? variable_of(nearest_flag(spelling)) : meant;
+    if (!meant.empty() && meant != name) {
+      said.push_back(
+          format("{} has no effect: did you mean {}?", escape(name), meant));
+    }
+  }
+  return said;
 }
 
 void apply(

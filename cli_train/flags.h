@@ -30,10 +30,18 @@ struct CommandLine {
 
 /// Splits `args` (without program and subcommand). A bare argument is the data
 /// folder. Of a repeated flag the last value counts, as in Python's argparse.
+/// For `--config` and the like that are not typed, variables count, such as
+/// `LOCKSTEP_CONFIG`; those of settings are for `train::apply_environment`.
 /// Errors: throws kInvalidArgument for an unknown flag (with the nearest one),
 /// a missing or empty value, a value of a word that takes none, or two data
 /// folders.
-CommandLine parse_command_line(std::span<const std::string> args);
+CommandLine parse_command_line(
+    std::span<const std::string> args,
+    const train::Environment& environment = train::process_environment());
+
+/// A sentence for each variable whose name is near to one that stands for a
+/// flag. `names`: of all variables.
+std::vector<std::string> idle_variables(std::span<const std::string> names);
 
 /// Sets every flag that was typed. Errors: as `train::set_flag`.
 void apply(

@@ -171,7 +171,7 @@ int predict_command(Arguments args) {
        .images = {words.begin() + 1, words.end()},
        .batch_size = flags.number("--batch-size", 64),
        .workers = flags.number("--workers", 1, kMostWorkers),
-       .devices = flags.text("--devices"),
+       .devices = flags.devices(),
        .skips_bad_images = flags.choice("--on-bad-image", kBadImages) == "skip",
        .read_list = read_standard_input});
   if (job.kind() == train::OutputKind::kMasks) {

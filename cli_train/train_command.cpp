@@ -168,6 +168,17 @@ int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
   return error_info(ErrorCode::kInterrupted).exit_code;
 }
 
+// Names of all environment variables.
+std::vector<std::string> variable_names() {
+  std::vector<std::string> names;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-bounds-pointer-arithmetic)
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
 // What the settings name, and what is to be said of it.
 train::OwnParts parts_of(
     Request& request,
@@ -177,6 +188,9 @@ train::OwnParts parts_of(
   if (!request.recipe.empty() && request.resumption) {
     own.data_warnings.emplace_back(
         "--recipe: the run goes on with its own settings");
+  }
+  for (std::string& text : idle_variables(variable_names())) {
+    own.data_warnings.push_back(std::move(text));
   }
   if (!default_data.empty()) {
     own.data_notes.insert(own.data_notes.begin(), default_data);

@@ -15,6 +15,7 @@
 #include "lockstep/data/images.h"
 #include "tests/cli_train/trained_run.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/scoped_variable.h"
 #include "tests/support/shell.h"
 
 namespace lockstep::cli_train {
@@ -247,6 +248,21 @@ TEST_F(EvalCommand, AnotherCheckpointThanTheBestIsToldOrRefused) {
   EXPECT_THAT(older.err, HasSubstr("a checkpoint cannot be used: "));
   const auto judged = run_program({"eval", dir_ / "run"});
   EXPECT_THAT(judged.out, HasSubstr("a checkpoint cannot be used: "));
+}
+
+// As for 'lockstep train'.
+TEST_F(EvalCommand, AVariableNamesTheDevices) {
+  const test::ScopedVariable devices("LOCKSTEP_DEVICES", "cup");
+  const std::string picture = made_.pictures("cat")[0];
+  for (std::vector<std::string> args :
+       {std::vector<std::string>{"eval", made_.run()},
+        {"predict", made_.run(), picture}}) {
+    const auto refused = run_program(args);
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, HasSubstr("cup"));
+    args.emplace_back("--devices=cpu");
+    EXPECT_EQ(run_program(args).status, 0) << "what is typed counts more";
+  }
 }
 
 TEST_F(EvalCommand, EveryMistakeIsNamed) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli_train/flags.h"
 
+#include <map>
+
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
@@ -106,6 +108,56 @@ TEST(Flags, WordsWithoutAValueRefuseOne) {
         refused({word + "=false"}),
         HasSubstr(format("flag '{}' takes no value, got 'false'", word)));
   }
+}
+
+TEST(Flags, VariablesStandForGeneralFlagsThatAreNotTyped) {
+  const auto line = [](const std::vector<std::string>& args,
+                       std::map<std::string, std::string> variables) {
+    return parse_command_line(
+        args,
+        [variables = std::move(variables)](const std::string& name) {
+          const auto found = variables.find(name);
+          return found == variables.end() ? std::nullopt
+                                          : std::optional(found->second);
+        });
+  };
+  const CommandLine both = line(
+      {"--recipe=finetune"},
+      {{"LOCKSTEP_CONFIG", "my.yaml"},
+       {"LOCKSTEP_RECIPE", "from-scratch"},
+       {"LOCKSTEP_DRY_RUN", "1"},
+       {"LOCKSTEP_DUMP_CONFIG", "false"}});
+  EXPECT_EQ(both.config_file, "my.yaml");
+  EXPECT_EQ(both.recipe, "finetune");
+  EXPECT_TRUE(both.wants_dry_run);
+  EXPECT_FALSE(both.wants_dump);
+  EXPECT_EQ(line({}, {{"LOCKSTEP_CONFIG", ""}}).config_file, "");
+  EXPECT_TRUE(
+      line({"--dry-run"}, {{"LOCKSTEP_DRY_RUN", "false"}}).wants_dry_run);
+  EXPECT_THROW(line({}, {{"LOCKSTEP_DRY_RUN", "yes"}}), Exception);
+}
+
+TEST(Flags, VariablesThatNothingReadsAreSaid) {
+  const std::vector<std::string> names{
+      "LOCKSTEP_EPOCH",
+      "LOCKSTEP_EXPLAIN",
+      "LOCKSTEP_SCHED",
+      "LOCKSTEP_CONFI",
+      // Read, or of something else.
+      "LOCKSTEP_EPOCHS",
+      "LOCKSTEP_CONFIG",
+      "LOCKSTEP_SIM_DEVICES",
+      "LOCKSTEP_VISIBLE_DEVICES",
+      "LOCKSTEP_PLUGIN_PATH",
+      "LOCKSTEP_NCCL_LIBRARY",
+      "EPOCH"};
+  EXPECT_THAT(
+      idle_variables(names),
+      ::testing::ElementsAre(
+          "LOCKSTEP_EPOCH has no effect: did you mean LOCKSTEP_EPOCHS?",
+          "LOCKSTEP_EXPLAIN has no effect: did you mean LOCKSTEP_DRY_RUN?",
+          "LOCKSTEP_SCHED has no effect: did you mean LOCKSTEP_LR_SCHEDULER?",
+          "LOCKSTEP_CONFI has no effect: did you mean LOCKSTEP_CONFIG?"));
 }
 
 TEST(Flags, HelpListsEveryFlagAndEndsWithThreeExamples) {

@@ -147,6 +147,17 @@ TEST_F(ProgramTest, AWrongVariableExitsWith2AndIsNamed) {
       "(environment variable LOCKSTEP_EPOCHS). (E_FLAG_VALUE)\n");
 }
 
+TEST_F(ProgramTest, VariablesThatNothingReadsAreTold) {
+  const ScopedVariable epoch("LOCKSTEP_EPOCH", "5");
+  const ScopedVariable dry("LOCKSTEP_DRY_RUN", "true");
+  Process program(small({output()}));
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  EXPECT_THAT(
+      program.output(),
+      HasSubstr("LOCKSTEP_EPOCH has no effect: did you mean LOCKSTEP_EPOCHS?"));
+  EXPECT_FALSE(real_fs().stat(dir_ / "run")) << "a dry run";
+}
+
 TEST_F(ProgramTest, ALossWithoutNumbersExitsWith1) {
   std::vector<std::string> args = small({output()});
   args.back() = output();
