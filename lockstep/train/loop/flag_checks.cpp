@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/open_dataset.h"
 #include "lockstep/tensor/internal/cpu_features.h"
 #include "lockstep/train/settings/internal/schedules.h"
 #include "lockstep/train/step/param_groups.h"
@@ -85,6 +86,82 @@ constexpr std::array kContradictions{
         "--initial-checkpoint"},
 };
 
+/// One way in which settings alone make a flag do nothing, or something that is
+/// seldom meant.
+struct IdleFlag {
+  bool (*is_there)(const TrainConfig& config) = nullptr;
+  std::string_view text = {};
+};
+
+constexpr std::array kIdleFlags{
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.unfreeze_at > 0 && config.freeze.empty();
+        },
+        "--unfreeze-at has no effect without --freeze"},
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.swa_lr > 0 && config.swa_start == 0;
+        },
+        "--swa-lr has no effect without --swa-start"},
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.no_decay_norms && config.weight_decay == 0;
+        },
+        "--no-decay-norms has no effect without --weight-decay"},
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.partial && config.initial_checkpoint.empty();
+        },
+        "--partial has no effect without --initial-checkpoint"},
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.sampler == "balanced" &&
+                 config.class_weights == "balanced";
+        },
+        "--sampler balanced and --class-weights balanced both make up for rare "
+        "classes: together they count more than others"},
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.test_only && config.resume.empty() &&
+                 config.initial_checkpoint.empty();
+        },
+        "--test-only without --resume or --initial-checkpoint tests random "
+        "weights"},
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.test_only && config.profile > 0;
+        },
+        "--profile has no effect with --test-only"},
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.test_only && !config.output.empty();
+        },
+        "--output has no effect with --test-only, which writes nothing"},
+    IdleFlag{
+        [](const TrainConfig& config) {
+          return config.test_only && !config.name.empty();
+        },
+        "--name has no effect with --test-only, which writes nothing"},
+};
+
+/// A flag that is for some data only.
+struct DataFlag {
+  std::string_view name = {};
+  bool (*is_for)(std::string_view data) = nullptr;
+};
+
+constexpr std::array kDataFlags{
+    DataFlag{"target", [](std::string_view data) { return data == "csv"; }},
+    DataFlag{
+        "val-split",
+        [](std::string_view data) {
+          return data != "fashion-mnist" && data != "mnist";
+        }},
+    DataFlag{"on-bad-image", may_have_image_files},
+    DataFlag{"cache", may_have_image_files},
+};
+
 /// Collects what is said.
 class Sentences {
  public:
@@ -114,16 +191,22 @@ class Sentences {
   std::vector<std::string> texts_;
 };
 
-void add_own(Sentences& said, const TrainConfig& config, const OwnParts& own) {
+void add_own(Sentences& said, const OwnParts& own) {
   constexpr std::array<std::string_view, 2> kLossFlags{
       "label-smoothing",
       "class-weights"};
   if (!own.task.is_empty()) {
     said.add_ignored(kLossFlags, "a loss");
   }
-  said.add_if(
-      own.data_name.empty() && config.augment != "none",
-      "--augment has no effect on data of the program's own");
+  if (own.data_name.empty()) {
+    constexpr std::array<std::string_view, 5> kOwnDataFlags{
+        "augment",
+        "target",
+        "val-split",
+        "on-bad-image",
+        "cache"};
+    said.add_ignored(kOwnDataFlags, "data");
+  }
   if (own.optimizer) {
     said.add_ignored(kOptimizerFlags, "an optimizer");
     said.add_ignored(kGroupFlags, "an optimizer");
@@ -131,6 +214,26 @@ void add_own(Sentences& said, const TrainConfig& config, const OwnParts& own) {
   if (own.schedule) {
     said.add_ignored(kScheduleFlags, "a schedule");
     said.add_ignored(kOtherRateFlags, "a schedule");
+  }
+}
+
+void add_data(
+    Sentences& said,
+    const TrainConfig& config,
+    const std::string& data) {
+  for (const DataFlag& flag : kDataFlags) {
+    said.add_if(
+        !data.empty() && !flag.is_for(data) && is_given(config, flag.name),
+        format("--{} has no effect on --data {}", flag.name, data));
+  }
+}
+
+void add_optimizer(Sentences& said, const TrainConfig& config) {
+  for (const std::string_view flag : {"momentum", "nesterov"}) {
+    said.add_if(
+        (config.opt == "adam" || config.opt == "adamw") &&
+            is_given(config, flag),
+        format("--{} has no effect on --opt {}", flag, config.opt));
   }
 }
 
@@ -192,20 +295,19 @@ std::vector<std::string> idle_flags(
     const Task& task,
     std::span<const c10::Device> devices) {
   Sentences said(config);
-  add_own(said, config, own);
+  add_own(said, own);
   said.add_if(
       own.task.is_empty() && !task.divisor &&
           is_given(config, "label-smoothing"),
       format(
           "--label-smoothing has no effect on the task {}: it has no classes",
           task.name));
+  add_data(said, config, own.data_name);
+  add_optimizer(said, config);
   add_schedule(said, config);
-  said.add_if(
-      config.unfreeze_at > 0 && config.freeze.empty(),
-      "--unfreeze-at has no effect without --freeze");
-  said.add_if(
-      config.swa_lr > 0 && config.swa_start == 0,
-      "--swa-lr has no effect without --swa-start");
+  for (const IdleFlag& row : kIdleFlags) {
+    said.add_if(row.is_there(config), std::string(row.text));
+  }
   said.add_if(
       config.swa_start > config.epochs,
       format(
@@ -213,25 +315,10 @@ std::vector<std::string> idle_flags(
           config.swa_start,
           config.epochs));
   said.add_if(
-      config.no_decay_norms && config.weight_decay == 0,
-      "--no-decay-norms has no effect without --weight-decay");
-  said.add_if(
-      config.sampler == "balanced" && config.class_weights == "balanced",
-      "--sampler balanced and --class-weights balanced both make up for rare "
-      "classes: together they count more than others");
-  said.add_if(
-      config.test_only && config.resume.empty() &&
-          config.initial_checkpoint.empty(),
-      "--test-only without --resume or --initial-checkpoint tests random "
-      "weights");
-  said.add_if(
       config.cudnn_benchmark && !devices.front().is_cuda(),
       format(
           "--cudnn-benchmark has no effect on {}: cuDNN is for CUDA devices",
           devices.front().str()));
-  said.add_if(
-      config.test_only && config.profile > 0,
-      "--profile has no effect with --test-only");
   said.add_if(
       config.amp == "bf16" && devices.front().is_cpu() &&
           bfloat16_products() == Bfloat16Products::kNone,
