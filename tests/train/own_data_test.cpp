@@ -64,6 +64,24 @@ class SomeImages final : public Dataset {
   std::int64_t size_;
 };
 
+/// A metric by another name.
+struct Named final : Metric {
+  explicit Named(std::string text) : name(std::move(text)) {}
+  std::vector<MetricInfo> infos() const override {
+    return {{.name = name}};
+  }
+  std::int64_t size() const override {
+    return 1;
+  }
+  at::Tensor sums(const at::Tensor& outputs, const at::Tensor&) const override {
+    return outputs.sum().to(at::kDouble).reshape({1});
+  }
+  std::vector<double> values(std::span<const double> sums) const override {
+    return {sums[0]};
+  }
+  std::string name;
+};
+
 class OwnData : public TrainerFixture {
  protected:
   TrainConfig config(const std::string& folder) {
@@ -135,6 +153,27 @@ TEST_F(OwnData, WithoutSamplesAreRefused) {
   test.test_only = true;
   EXPECT_EQ(refusal(test, 0, 2), "") << "nothing is trained";
   EXPECT_EQ(refusal(config("b"), 2, 0), "") << "no test";
+}
+
+TEST_F(OwnData, AreMeasuredByMetricsThatAreOneColumnEach) {
+  OwnParts own{
+      .model = std::make_shared<AnySize>(),
+      .train_data = images_of(8, 16),
+      .task = {.loss = [](const at::Tensor& outputs, const at::Tensor&) {
+        return outputs.sum();
+      }}};
+  for (const char* name : {"iou, car", "iou\n", "\"iou\""}) {
+    own.task.metrics = {std::make_shared<Named>(name)};
+    try {
+      train(config("run"), {.own = own});
+      ADD_FAILURE() << name;
+    } catch (const Exception& exception) {
+      EXPECT_EQ(exception.error().detail, "E_OWN_PARTS");
+      EXPECT_THAT(
+          exception.error().message,
+          HasSubstr("a column of results.csv"));
+    }
+  }
 }
 
 } // namespace

@@ -62,6 +62,21 @@ bool is_over(const torch::nn::Module& model, const Optimizer& optimizer) {
        .detail = "E_OWN_PARTS"});
 }
 
+// A name with one of these would be two columns of results.csv, or two rows.
+void check_columns(const Task& task) {
+  for (const MetricInfo& info : infos_of(task.metrics)) {
+    if (info.name.find_first_of(",\"\r\n") != std::string::npos) {
+      refuse_own(
+          format(
+              "a metric's name is a column of results.csv; expected one "
+              "without "
+              "commas, quotes and line feeds, got '{}'",
+              escape(info.name)),
+          "\"iou_car\", for example");
+    }
+  }
+}
+
 /// `name`: of the settings, which are those of a run of another program.
 void refuse_missing(
     std::string_view field,
@@ -139,6 +154,7 @@ void check_parts(const TrainConfig& config, const OwnParts& own) {
   if (own.task.is_empty() && !own.task.metrics.empty()) {
     refuse_own("the program's task has metrics, but no loss", "set .task.loss");
   }
+  check_columns(own.task);
   if (own.optimizer && !is_over(own.model.module(), **own.optimizer)) {
     refuse_own(
         "the program's optimizer has a parameter that is not the model's: its "
