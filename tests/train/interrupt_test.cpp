@@ -11,6 +11,9 @@
 namespace lockstep::train {
 namespace {
 
+// What the program did before, and does again.
+void leave_it(int /*signal*/) {}
+
 TEST(InterruptGuard, RemembersTheFirstSignal) {
   const InterruptGuard guard;
   EXPECT_EQ(guard.signal(), 0);
@@ -19,9 +22,22 @@ TEST(InterruptGuard, RemembersTheFirstSignal) {
 }
 
 TEST(InterruptGuard, PutsTheOldHandlersBack) {
-  const auto old = std::signal(SIGINT, SIG_IGN);
+  const auto old = std::signal(SIGINT, leave_it);
   { const InterruptGuard guard; }
-  EXPECT_EQ(std::signal(SIGINT, old), SIG_IGN);
+  EXPECT_EQ(std::signal(SIGINT, old), leave_it);
+}
+
+// As nohup and scripts that start programs with `&` want it.
+TEST(InterruptGuard, LeavesAnIgnoredSignalIgnored) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const auto old = std::signal(number, SIG_IGN);
+    {
+      const InterruptGuard guard;
+      ASSERT_EQ(std::raise(number), 0);
+      EXPECT_EQ(guard.signal(), 0);
+    }
+    EXPECT_EQ(std::signal(number, old), SIG_IGN);
+  }
 }
 
 TEST(InterruptGuard, StartsAfreshEachTime) {
@@ -33,24 +49,24 @@ TEST(InterruptGuard, StartsAfreshEachTime) {
 }
 
 TEST(StopOnSignals, LastsAsLongAsItsFunction) {
-  const auto old = std::signal(SIGINT, SIG_IGN);
+  const auto old = std::signal(SIGINT, leave_it);
   {
     const std::function<bool()> should_stop = stop_on_signals();
     EXPECT_FALSE(should_stop());
     ASSERT_EQ(std::raise(SIGINT), 0);
     EXPECT_TRUE(should_stop());
   }
-  EXPECT_EQ(std::signal(SIGINT, old), SIG_IGN);
+  EXPECT_EQ(std::signal(SIGINT, old), leave_it);
 }
 
 TEST(StopOnSignals, FunctionsShareTheSignals) {
-  const auto old = std::signal(SIGTERM, SIG_IGN);
+  const auto old = std::signal(SIGTERM, leave_it);
   std::function<bool()> should_stop = stop_on_signals();
   should_stop = stop_on_signals();
   ASSERT_EQ(std::raise(SIGTERM), 0);
   EXPECT_TRUE(should_stop());
   should_stop = {};
-  EXPECT_EQ(std::signal(SIGTERM, old), SIG_IGN);
+  EXPECT_EQ(std::signal(SIGTERM, old), leave_it);
 }
 
 TEST(ConsoleLog, GoesToStderr) {

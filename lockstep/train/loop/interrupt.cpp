@@ -25,17 +25,27 @@ extern "C" void lockstep_note_interrupt(int number) {
   ::_exit(128 + number);
 }
 
-} // namespace
-
-InterruptGuard::InterruptGuard() {
-  received = 0;
+// `old`: what it did before. One that is ignored stays so, as nohup and scripts
+// that start programs with `&` want it.
+void take_signal(int number, struct sigaction& old) {
+  ::sigaction(number, nullptr, &old);
+  if (old.sa_handler == SIG_IGN) { // NOLINT(*-union-access): its interface
+    return;
+  }
   struct sigaction action = {};
   action.sa_handler = lockstep_note_interrupt;
   // Reads and writes go on; the loop looks at the flag.
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
-  ::sigaction(SIGINT, &action, &old_int_);
-  ::sigaction(SIGTERM, &action, &old_term_);
+  ::sigaction(number, &action, nullptr);
+}
+
+} // namespace
+
+InterruptGuard::InterruptGuard() {
+  received = 0;
+  take_signal(SIGINT, old_int_);
+  take_signal(SIGTERM, old_term_);
 }
 
 InterruptGuard::~InterruptGuard() {

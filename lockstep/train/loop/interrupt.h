@@ -10,8 +10,9 @@
 
 namespace lockstep::train {
 
-/// Catches SIGINT and SIGTERM while it lives and puts the old handlers back.
-/// One at a time per process, as signal handlers are.
+/// Catches SIGINT and SIGTERM while it lives and puts the old handlers back;
+/// one that is ignored stays so. One at a time per process, as signal handlers
+/// are.
 class InterruptGuard {
  public:
   InterruptGuard();
