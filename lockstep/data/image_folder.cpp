@@ -256,6 +256,7 @@ std::shared_ptr<ImageFolder> image_folder(
     std::vector<std::string> paths =
         internal::images_below(fs, folder, foreign);
     if (paths.empty()) {
+      foreign.warn();
       no_data("the class has no images", folder);
     }
     for (std::string& path : paths) {

@@ -230,8 +230,9 @@ class SegmentationMetric final : public Metric {
       : counted_{
             .metric = kSegmentation,
             .num_classes = num_classes,
-            .ignore_index =
-                options.ignore_index.value_or(uncounted_pixel(num_classes))} {}
+            .ignore_index = options.ignore_index == SegmentationOptions::kUsual
+                                ? uncounted_pixel(num_classes)
+                                : options.ignore_index} {}
 
   [[nodiscard]] std::vector<MetricInfo> infos() const override {
     return {{.name = "miou"}, {.name = "dice"}, {.name = "pixel_acc"}};

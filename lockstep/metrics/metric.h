@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -134,8 +135,11 @@ std::unique_ptr<Metric> confusion(
 
 /// How masks are read.
 struct SegmentationOptions {
-  /// As in `LabelOptions`; none: 255, or -100 where 255 is a class.
-  std::optional<std::int64_t> ignore_index = {};
+  /// 255, or -100 where 255 is a class.
+  static constexpr std::int64_t kUsual =
+      std::numeric_limits<std::int64_t>::min();
+  /// As in `LabelOptions`.
+  std::optional<std::int64_t> ignore_index = kUsual;
 };
 
 /// miou, dice, pixel_acc, from counts over all pixels of all images. A class

@@ -29,7 +29,8 @@ std::unique_ptr<Metric> make_auroc(const MetricContext& context) {
 std::unique_ptr<Metric> make_segmentation(const MetricContext& context) {
   return segmentation_metrics(
       context.num_classes,
-      {.ignore_index = context.ignore_index});
+      {.ignore_index =
+           context.ignore_index.value_or(SegmentationOptions::kUsual)});
 }
 
 std::unique_ptr<Metric> make_multilabel(const MetricContext& context) {

@@ -190,9 +190,9 @@ class Optimizer {
   /// Gives the optimizer within, if there is one, what was changed in
   /// `param_groups()`. Schedulers call it.
   virtual void apply_options() {}
-  /// Equal for all wrappers of one optimizer.
+  /// Equal for all wrappers of one optimizer: where its groups lie.
   [[nodiscard]] virtual const void* identity() const noexcept {
-    return this;
+    return &param_groups();
   }
 
  private:

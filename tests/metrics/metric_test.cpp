@@ -155,6 +155,11 @@ TEST(Segmentation, CountsClass255OfMany) {
             {.task = MetricTask::kSegmentation, .num_classes = 300}))}) {
     EXPECT_THAT(values_of(*metric, outputs, masks), ElementsAre(1, 1, 1));
   }
+  const auto strict = segmentation_metrics(21, {.ignore_index = std::nullopt});
+  EXPECT_THROW(
+      values_of(*strict, torch::zeros({1, 21, 1, 2}), masks.clamp_min(0)),
+      Exception)
+      << "255 is no class, and nothing is left out";
   const auto told = segmentation_metrics(300, {.ignore_index = 255});
   masks[0][0][1] = 0;
   EXPECT_THAT(values_of(*told, outputs, masks).back(), 0);

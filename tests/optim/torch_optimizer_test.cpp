@@ -173,7 +173,13 @@ TEST(FromTorch, FollowsTheParametersOfLibTorchsGroups) {
        [](auto& adam, const at::Tensor& fresh) {
          adam.add_param_group(OptimizerParamGroup({fresh}));
        },
-       {2, 1, 1}}};
+       {2, 1, 1}},
+      {"another group for the first",
+       [](auto& adam, const at::Tensor& fresh) {
+         adam.param_groups().erase(adam.param_groups().begin());
+         adam.add_param_group(OptimizerParamGroup({fresh}));
+       },
+       {1, 1}}};
   for (const Moved& moved : all) {
     SCOPED_TRACE(moved.name);
     const auto weight = [] { return torch::ones({2}).requires_grad_(); };
@@ -232,6 +238,11 @@ TEST(FromTorch, RefusesParametersThatLibTorchHasNot) {
       [&](Optimizer& one) { one.param_groups()[0].params = {other}; },
       [&](Optimizer& one) { one.param_groups()[0].params.clear(); },
       [&](Optimizer& one) { one.param_groups().clear(); }};
+  torch::optim::SGD without(std::vector{weight}, 0.1);
+  const auto wrapper = from_torch(without);
+  wrapper->param_groups().clear();
+  without.param_groups().clear();
+  EXPECT_NO_THROW(wrapper->step()) << "both have none";
   for (const auto& change : changes) {
     torch::optim::SGD sgd(std::vector{weight}, 0.1);
     const auto optimizer = from_torch(sgd);

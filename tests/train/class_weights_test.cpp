@@ -128,6 +128,18 @@ TEST_F(ClassWeightsTest, TheTestHasNoWeights) {
 }
 
 // Copies of one loss, each in a thread of its own.
+TEST_F(ClassWeightsTest, ALossOfInferenceTrainsNext) {
+  const LossFunction loss = cross_entropy(0.0, -100, {1.0, 5.0, 2.0});
+  const at::Tensor outputs = torch::ones({1, 3}).requires_grad_();
+  const at::Tensor targets = torch::tensor({1});
+  {
+    const c10::InferenceMode inference;
+    loss(outputs, targets);
+  }
+  loss(outputs, targets).backward();
+  EXPECT_TRUE(outputs.grad().defined());
+}
+
 TEST_F(ClassWeightsTest, ThreadsShareALoss) {
   const LossFunction loss = cross_entropy(0.0, -100, {1.0, 5.0, 2.0});
   std::atomic<int> wrong = 0;

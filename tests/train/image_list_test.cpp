@@ -49,7 +49,17 @@ TEST_F(ImageListTest, NamesArePathsBelowTheFolder) {
 TEST_F(ImageListTest, FoldersAreGoneThroughOnceWhateverLinksLeadToThem) {
   stdfs::create_directory_symlink("..", photos_ + "/b/up");
   stdfs::create_directory_symlink(".", photos_ + "/self");
+  stdfs::create_directory_symlink("b", photos_ + "/latest");
+  stdfs::create_directory_symlink("b", photos_ + "/0");
   EXPECT_THAT(names(photos_), ElementsAre("a.png", "b/c.JPG", "z.webp"));
+}
+
+TEST_F(ImageListTest, AFolderOfOtherFormatsIsNotSilentlyEmpty) {
+  stdfs::create_directories(photos_ + "/scans");
+  put("scans/a.tif");
+  const test::Warnings warnings;
+  EXPECT_THROW(names(photos_ + "/scans"), Exception);
+  EXPECT_THAT(warnings.text, HasSubstr("1 image of other formats"));
 }
 
 TEST_F(ImageListTest, ImagesOfOtherFormatsAreTold) {

@@ -29,8 +29,8 @@ std::string host_id();
 /// What people call the machine.
 std::string host_name();
 
-/// Cores that this process may use, which containers and taskset restrict; at
-/// least 1.
+/// Cores that this process may use, which taskset and cpusets restrict; a share
+/// of their time (docker --cpus) does not count. At least 1.
 int usable_cores();
 
 /// "X" of the first line "name : X" of /proc/cpuinfo, given as `text`; empty if

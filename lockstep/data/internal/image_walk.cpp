@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -32,6 +33,11 @@ std::string without_links(const std::string& folder) {
   return code ? folder : path.string();
 }
 
+bool is_link(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::is_symlink(path, code);
+}
+
 } // namespace
 
 void ForeignImages::add(const std::string& path) {
@@ -59,12 +65,14 @@ std::vector<std::string> images_below(
     FileSystem& fs,
     const std::string& directory,
     ForeignImages& foreign) {
-  std::vector<std::string> pending{directory};
+  // Links come last, so that a folder below has its own name.
+  std::deque<std::string> pending{directory};
   std::set<std::string> seen;
   std::map<std::string, std::vector<std::string>> images; // by folder
-  while (!pending.empty()) {
-    const std::string folder = std::move(pending.back());
-    pending.pop_back();
+  for (std::deque<std::string> links; !pending.empty() || !links.empty();) {
+    std::deque<std::string>& next = pending.empty() ? links : pending;
+    const std::string folder = std::move(next.front());
+    next.pop_front();
     if (!seen.insert(without_links(folder)).second) {
       continue;
     }
@@ -77,7 +85,7 @@ std::vector<std::string> images_below(
       if (has_image_ending(name)) {
         images[folder].push_back(path);
       } else if (is_directory(fs, path)) {
-        pending.push_back(path);
+        (is_link(path) ? links : pending).push_back(path);
       } else {
         foreign.add(path);
       }

@@ -2,7 +2,7 @@
 #include "lockstep/optim/internal/two_sided_groups.h"
 
 #include <algorithm>
-#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,6 +37,37 @@ void set_params(ParamGroup& group, const Tensors& params) {
   });
 }
 
+const Tensors& params_of(const ParamGroup& group) {
+  return group.params;
+}
+
+// Which of `seen` each of `theirs` is: the one with a parameter of it, else the
+// one in its place, whose parameters were all exchanged; nothing for a new one.
+using Origins = std::vector<std::optional<std::size_t>>;
+Origins origins_of(
+    const std::vector<ParamGroup>& theirs,
+    const std::vector<ParamGroup>& seen) {
+  Origins origins(theirs.size());
+  std::vector<bool> is_found(seen.size());
+  const auto find = [&](std::size_t i, std::size_t s) {
+    origins[i] = s;
+    is_found[s] = true;
+  };
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    for (std::size_t s = 0; s < seen.size() && !origins[i]; ++s) {
+      if (!is_found[s] && share_any(theirs[i].params, seen[s].params)) {
+        find(i, s);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < std::min(theirs.size(), seen.size()); ++i) {
+    if (!origins[i] && !is_found[i]) {
+      find(i, i);
+    }
+  }
+  return origins;
+}
+
 [[noreturn]] void refuse_change(std::string message, std::string hint) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
@@ -53,26 +84,25 @@ void TwoSidedGroups::mark_as_seen(std::vector<ParamGroup> theirs) {
 }
 
 void TwoSidedGroups::take_params(const std::vector<ParamGroup>& theirs) {
-  if (groups.size() < seen_.size()) {
-    return; // a step refuses it
+  const bool is_known =
+      std::ranges::equal(seen_, theirs, &are_same, &params_of, &params_of);
+  if (is_known || groups.size() < seen_.size()) {
+    return; // a step refuses groups that are gone from ours
   }
-  const std::array lists = {&groups, &given_, &seen_};
-  while (seen_.size() > theirs.size()) {
-    std::size_t gone = 0;
-    while (gone < theirs.size() &&
-           share_any(seen_[gone].params, theirs[gone].params)) {
-      ++gone;
-    }
-    for (std::vector<ParamGroup>* const list : lists) {
-      list->erase(list->begin() + static_cast<std::ptrdiff_t>(gone));
-    }
-  }
-  for (std::size_t i = 0; i < seen_.size(); ++i) {
-    if (!are_same(seen_[i].params, theirs[i].params)) {
-      for (std::vector<ParamGroup>* const list : lists) {
-        set_params((*list)[i], theirs[i].params);
+  const Origins origins = origins_of(theirs, seen_);
+  const std::size_t known = seen_.size();
+  for (std::vector<ParamGroup>* const list : {&groups, &given_, &seen_}) {
+    std::vector<ParamGroup> now;
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      const auto& origin = origins[i];
+      now.push_back(origin ? list->at(*origin) : theirs[i]);
+      if (origin && !are_same(seen_[*origin].params, theirs[i].params)) {
+        set_params(now.back(), theirs[i].params);
       }
     }
+    const auto own = list->begin() + static_cast<std::ptrdiff_t>(known);
+    now.insert(now.end(), own, list->end());
+    *list = std::move(now);
   }
 }
 
@@ -80,7 +110,8 @@ void TwoSidedGroups::take(const std::vector<ParamGroup>& theirs) {
   if (groups.size() < seen_.size()) {
     return;
   }
-  for (std::size_t i = 0; i < seen_.size(); ++i) {
+  const std::size_t known = std::min(seen_.size(), theirs.size());
+  for (std::size_t i = 0; i < known; ++i) {
     for (const auto& [name, value] : theirs[i].options) {
       if (!seen_[i].has(name, value) && !is_changed_here(i, name)) {
         groups[i].set(name, value);
@@ -99,7 +130,8 @@ void TwoSidedGroups::take(const std::vector<ParamGroup>& theirs) {
 void TwoSidedGroups::refuse_two_changes(
     const std::vector<ParamGroup>& theirs) const {
   // How many groups there are is for who knows where they are added.
-  const std::size_t count = std::min(groups.size(), seen_.size());
+  const std::size_t count =
+      std::min({groups.size(), seen_.size(), theirs.size()});
   for (std::size_t i = 0; i < count; ++i) {
     if (!are_same(groups[i].params, given_[i].params)) {
       refuse_change(

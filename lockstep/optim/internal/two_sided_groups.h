@@ -25,8 +25,8 @@ class TwoSidedGroups {
 
   /// Both sides have told each other their changes; theirs are `theirs` now.
   void mark_as_seen(std::vector<ParamGroup> theirs);
-  /// Takes over which parameters theirs have now, and drops groups that they
-  /// lack. For sides that have the same parameters; before `take`.
+  /// Takes over which groups and parameters theirs have now. For sides that
+  /// have the same parameters; before `take`.
   void take_params(const std::vector<ParamGroup>& theirs);
   /// Takes over what changed in theirs alone, and groups that they added.
   void take(const std::vector<ParamGroup>& theirs);

@@ -116,8 +116,9 @@ void warn_of_gone(
     std::vector<std::string>& warnings) {
   if (run.is_newest_gone) {
     warnings.push_back(format(
-        "what {} leads to is gone: an older checkpoint is taken",
-        inside(folder, kLatestFile)));
+        "what {} leads to is gone{}",
+        inside(folder, kLatestFile),
+        run.paths.empty() ? "" : ": an older checkpoint is taken"));
   }
 }
 

@@ -42,8 +42,8 @@ struct Evaluation {
   /// No name is there twice: metrics that say something of the same classes
   /// share a table.
   std::vector<MetricTable> tables = {};
-  /// The highest loss first, before it one that is no number; of equal ones the
-  /// first sample.
+  /// Losses that are NaN first, then the highest; of equal ones the first
+  /// sample.
   std::vector<WorstSample> worst = {};
 };
 

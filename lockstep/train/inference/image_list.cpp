@@ -46,6 +46,7 @@ class ImageList {
       images_.push_back({.path = std::move(path), .name = std::move(name)});
     }
     if (images_.size() == first) {
+      foreign_.warn();
       no_images("there is no image in the folder", word);
     }
     std::ranges::sort(

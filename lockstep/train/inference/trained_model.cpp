@@ -32,7 +32,8 @@ namespace {
       {.code = ErrorCode::kNotFound,
        .op = "train.use",
        .message = std::move(message),
-       .hint = "name the folder of a run, or a checkpoint of it",
+       .hint = "name the folder of a run, or one of its checkpoints: "
+               "RUN/checkpoint.pth.tar",
        .path = path,
        .detail = "E_NO_RUN"});
 }

@@ -6,6 +6,7 @@
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/tensor.h>
+#include <c10/core/InferenceMode.h>
 
 namespace lockstep::train {
 namespace {
@@ -31,6 +32,7 @@ class ClassWeights {
     at::Tensor& weights = placed_->weights;
     if (!weights.defined() || weights.device() != outputs.device() ||
         weights.scalar_type() != type) {
+      const c10::InferenceMode no_inference(false); // training may be next
       weights = weights_.to(outputs.device(), type);
     }
     return weights;
