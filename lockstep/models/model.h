@@ -52,8 +52,8 @@ inline std::ostream& operator<<(std::ostream& stream, const Model& model) {
 
 /// Base of a module made of other modules, without parameters of its own.
 /// `Derived` offers `each_child(visit)`, which calls
-/// `visit("conv1", conv1)` for every child holder in PyTorch's order, and is
-/// copyable.
+/// `visit("conv1", conv1)` for every member that holds a child, in PyTorch's
+/// order, and is copyable; a copy's other members are the original's.
 template <class Derived, class Base = torch::nn::Module>
 class Composite : public Base {
  public:

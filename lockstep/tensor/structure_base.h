@@ -90,9 +90,9 @@ inline constexpr bool kIsPlain<std::chrono::time_point<Clock, Duration>> = true;
 /// - `kIsJoinable`: nothing but tensors, so that the T of several replicas can
 ///   be made one,
 /// - `visit(value, f)`: calls `f(tensor)` for each tensor, in an order that
-///   depends on the structure only; `value` may be const. A type that is only
-///   known at run time to hold numbers also calls `f.number(text)`, if there is
-///   such a member, for each in a const value,
+///   depends on the structure only; `value` may be const. If it is known only
+///   at run time whether a type holds numbers, its visit of a const value also
+///   calls `f.number(text)` for each, where f has such a member,
 /// - `describe(value)`: the structure in words, equal for values that can be
 ///   joined: "[tensor, tensor]",
 /// - perhaps `as_sample(value)`: the value as a sample of a batch, with tensors

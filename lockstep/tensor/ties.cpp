@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a module holds in several places, in its copies.
+#include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <typeinfo>
 #include <unordered_map>
 #include <utility>
@@ -84,7 +86,7 @@ class TiedChildren {
             const std::shared_ptr<Module>& copy) {
           Copy& known = copies_[&child];
           if (sequential != nullptr && known.any.is_empty() &&
-              sequential->ptr(place) == copy) {
+              holds(*sequential, place, *copy)) {
             known = {copy, *(sequential->begin() + std::ptrdiff_t(place))};
           } else if (known.module == nullptr) {
             known.module = copy;
@@ -105,39 +107,52 @@ class TiedChildren {
           if (found != copies_.end()) {
             const Copy& known = found->second;
             put(child, *known.module);
-            if (known.module != copy) {
-              put_into(to, place, name, known, copy);
+            if (known.module != copy &&
+                !put_into(to, place, name, known, *copy)) {
+              put(child, *copy); // what is below it
             }
           }
         });
   }
 
-  // A container that holds another child than it registers was given that one:
-  // Note [What a module was given] in modules.h.
-  static void put_into(
+  // A class that inherits a container may register more than the container
+  // holds; a container that holds another child than it registers was given
+  // that one: Note [What a module was given] in modules.h.
+  template <class Container>
+  static bool
+  holds(const Container& container, std::size_t place, const Module& child) {
+    return place < container.size() && container.ptr(place).get() == &child;
+  }
+
+  static bool put_into(
       Module& parent,
       std::size_t place,
       const std::string& name,
       const Copy& known,
-      const std::shared_ptr<Module>& copy) {
+      Module& copy) {
     const auto offset = std::ptrdiff_t(place);
     if (auto* dict = dynamic_cast<nn::ModuleDictImpl*>(&parent)) {
-      if (dict->contains(name) && (*dict)[name] == copy) {
+      if (dict->contains(name) && (*dict)[name].get() == &copy) {
         dict->update(std::vector{std::pair(name, known.module)});
+        return true;
       }
     } else if (auto* list = dynamic_cast<nn::ModuleListImpl*>(&parent)) {
-      if (list->ptr(place) == copy) {
+      if (holds(*list, place, copy)) {
         *(list->begin() + offset) = known.module;
         parent.replace_module(name, known.module);
+        return true;
       }
     } else if (auto* layers = dynamic_cast<nn::SequentialImpl*>(&parent)) {
-      if (layers->ptr(place) == copy) {
+      if (holds(*layers, place, copy) && !known.any.is_empty()) {
         *(layers->begin() + offset) = known.any;
         parent.replace_module(name, known.module);
+        return true;
       }
-    } else if (is_cloneable(*copy)) { // a member holds it
-      assign_module(*copy, known.module);
+    } else if (is_cloneable(copy)) { // a member holds it
+      assign_module(copy, known.module);
+      return true;
     }
+    return false;
   }
 
   std::unordered_map<const Module*, Copy> copies_ = {};
@@ -148,15 +163,17 @@ class TiedChildren {
 class TiedTensors {
  public:
   void tie(const Module& module, Module& copy) {
-    note(module, copy);
+    note(module, copy, "");
     tie_lists();
     for (const auto& [storage, places] : by_storage()) {
       share_memory(places);
+      check(places);
     }
   }
 
  private:
   struct Place {
+    std::string name = {};
     const at::Tensor* master = nullptr;
     at::Tensor* copy = nullptr;
     /// Nothing but the list's registration holds it.
@@ -164,7 +181,7 @@ class TiedTensors {
   };
   using Places = std::vector<Place>;
 
-  void note(const Module& from, Module& to) {
+  void note(const Module& from, Module& to, const std::string& prefix) {
     const auto children = children_of(from);
     const auto copies = children_of(to);
     if (!seen_.insert(&to).second || children.size() != copies.size()) {
@@ -179,12 +196,16 @@ class TiedTensors {
       for (auto& item : *tensors.at(kind)) {
         const at::Tensor* const master = masters.at(kind)->find(item.key());
         if (master != nullptr && master->defined() && item.value().defined()) {
-          places_.push_back({master, &item.value(), is_list});
+          places_.push_back(
+              {prefix + item.key(), master, &item.value(), is_list});
         }
       }
     }
     for (std::size_t i = 0; i < children.size(); ++i) {
-      note(*children[i].second, *copies[i].second);
+      note(
+          *children[i].second,
+          *copies[i].second,
+          prefix + copies[i].first + ".");
     }
   }
 
@@ -246,6 +267,23 @@ class TiedTensors {
     }
   }
 
+  // One tensor that became two would be trained as two.
+  static void check(const Places& places) {
+    for (const Place& place : places) {
+      const auto first = std::ranges::find_if(places, [&](const Place& other) {
+        return other.master->is_same(*place.master);
+      });
+      TORCH_CHECK(
+          place.copy->is_alias_of(*first->copy),
+          "a copy holds '",
+          first->name,
+          "' and '",
+          place.name,
+          "' apart, which are one tensor: members of a class with a clone() of "
+          "its own hold it. Hold that module under one name");
+    }
+  }
+
   Places places_ = {};
   std::set<const Module*> seen_ = {};
 };
@@ -256,10 +294,13 @@ OwnRegistrations::OwnRegistrations(
     Module& copy,
     const std::optional<c10::Device>& device)
     : device_(device) {
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> known;
   for (auto* const tensors : Registered::tensors_of(copy)) {
     for (auto& item : *tensors) {
       if (item.value().defined()) {
-        item.value() = own_tensor(item.value(), device);
+        at::Tensor& own = known[item.value().unsafeGetTensorImpl()];
+        item.value() =
+            own.defined() ? own : own = own_tensor(item.value(), device);
       }
     }
   }

@@ -101,12 +101,17 @@ TEST(WeightProducts, AreExactWhereATrialWas) {
   EXPECT_FALSE(try_with(1, {0, 1}));
   EXPECT_EQ(calls, 2);
   // Products of another precision: what was found says nothing of them.
-  at::globalContext().setFloat32MatmulPrecision("medium");
+  at::Context& context = at::globalContext();
+  const auto backend = at::Float32Backend::MKLDNN;
+  const auto matmul = at::Float32Op::MATMUL;
+  const auto before = context.float32Precision(backend, matmul);
+  context.setFloat32MatmulPrecision("medium");
   EXPECT_FALSE(try_with(2, {1, 0}));
   EXPECT_FALSE(try_with(1, {1, 0}));
   EXPECT_EQ(calls, 3);
-  at::globalContext().setFloat32MatmulPrecision("highest");
-  EXPECT_TRUE(try_with(1, {1, 0}));
+  context.setFloat32Precision(backend, matmul, before);
+  EXPECT_TRUE(try_with(2, {1, 0}));
+  EXPECT_EQ(calls, 3);
 }
 
 } // namespace

@@ -136,6 +136,36 @@ struct InSeveralPlaces : nn::Cloneable<InSeveralPlaces> {
   nn::ParameterList weights = nullptr;
 };
 
+/// One network under two names: members of a class with LibTorch's clone().
+struct Siamese : nn::Cloneable<Siamese> {
+  Siamese() {
+    Siamese::reset();
+  }
+  void reset() override {
+    left = register_module("left", std::make_shared<OwnClone>());
+    right = register_module("right", std::make_shared<OwnClone>());
+  }
+  void tie() {
+    right = replace_module("right", left);
+  }
+  Tensor forward(const Tensor& x) {
+    return right->forward(left->forward(x));
+  }
+  std::shared_ptr<OwnClone> left;
+  std::shared_ptr<OwnClone> right;
+};
+
+/// Registers more than the container holds that it inherits.
+struct Block : nn::SequentialImpl {
+  Block() : nn::SequentialImpl(nn::Linear(4, 4), nn::Tanh()) {
+    skip = register_module("skip", nn::Linear(4, 4));
+  }
+  Tensor forward(const Tensor& x) {
+    return nn::SequentialImpl::forward(x) + skip(x);
+  }
+  nn::Linear skip = nullptr;
+};
+
 } // namespace program::tied
 
 namespace lockstep {
@@ -274,6 +304,31 @@ TEST_P(TiedLayers, UnderTwoNames) {
     return std::make_shared<program::tied::TwoNames>();
   });
   expect_ties(std::make_shared<program::tied::TwoNamesOfOwn>());
+  const auto siamese = std::make_shared<program::tied::Siamese>();
+  siamese->tie();
+  const auto copy =
+      std::dynamic_pointer_cast<program::tied::Siamese>(clone_module(*siamese));
+  EXPECT_TRUE(copy->left->linear->weight.is_same(copy->right->linear->weight));
+  expect_wrapped_as_alone(siamese, {});
+}
+
+TEST_P(TiedLayers, AContainerMayRegisterMore) {
+  torch::manual_seed(8);
+  const auto make = [] { return std::make_shared<program::tied::Block>(); };
+  const auto net = make();
+  net->to(home());
+  expect_wrapped_as_alone(net, make);
+}
+
+TEST_P(TiedLayers, InWhatAProgramRegisters) {
+  const auto net = std::make_shared<program::tied::OwnClone>();
+  const Tensor scale = net->register_parameter("a", torch::ones({2}));
+  net->register_parameter("b", scale);
+  const auto copy = net->clone();
+  const auto parameters = copy->named_parameters();
+  EXPECT_TRUE(parameters["a"].is_same(copy->parameters().front()));
+  EXPECT_EQ(count_parameters(*copy), count_parameters(*net));
+  EXPECT_FALSE(parameters["a"].is_alias_of(scale));
 }
 
 TEST_P(TiedLayers, InPlacesOfSeveralKinds) {

@@ -7,10 +7,12 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/where.h>
 #include <c10/core/ScalarType.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/checkpoint.h"
+#include "lockstep/tensor/internal/module_children.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::train {
@@ -74,8 +76,11 @@ class AveragedWeights : public StepHook {
   [[nodiscard]] std::vector<at::Tensor> averaged_tensors() const {
     std::vector<at::Tensor> tensors = module_.parameters();
     if (kind_.has_buffers) {
-      const std::vector<at::Tensor> buffers = module_.buffers();
-      tensors.insert(tensors.end(), buffers.begin(), buffers.end());
+      for (const auto& module : module_.modules()) {
+        for (const auto& [name, buffer] : saved_buffers_of(*module)) {
+          tensors.push_back(buffer);
+        }
+      }
     }
     return tensors;
   }
@@ -187,8 +192,15 @@ class MeanOfEpochs final : public AveragedWeights {
     }
     const at::Tensor count = at::full({}, updates() + 1, at::kLong);
     update([&](at::Tensor& average, const at::Tensor& now) {
-      // As Python's get_swa_avg_fn has it.
-      average.copy_(average + (now - average) / count.to(average.device()));
+      if (now.scalar_type() == at::kBool) { // a mask
+        average.copy_(now);
+        return;
+      }
+      // As Python's get_swa_avg_fn has it; the infinities of a mask stay.
+      const at::Tensor mean =
+          average + (now - average) / count.to(average.device());
+      average.copy_(
+          at::where(average.isinf().logical_and(average.eq(now)), now, mean));
     });
   }
 
