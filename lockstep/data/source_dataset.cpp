@@ -122,7 +122,7 @@ class SourceDataset final : public Dataset {
   static Batch taken(const GiveBatch& give) {
     std::optional<Batch> batch;
     give(&batch);
-    return std::move(batch).value();
+    return std::move(batch).value_or(Batch());
   }
 
   [[nodiscard]] Batch batch_of(

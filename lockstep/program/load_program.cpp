@@ -249,6 +249,21 @@ program::CompileContext context_of(
   return context;
 }
 
+[[noreturn]] void refuse_operators(
+    const std::string& path,
+    const program::CompileContext& context) {
+  const std::vector<std::string> problems(
+      context.problems.begin(),
+      context.problems.end());
+  program::refuse_program(
+      path,
+      ErrorCode::kUnsupported,
+      "the program calls operators that are missing or refused: " +
+          join(problems, "; "),
+      {},
+      "E_OPERATOR");
+}
+
 } // namespace
 
 Program load_program(const std::string& path, const ProgramOptions& options) {
@@ -263,16 +278,7 @@ Program load_program(const std::string& path, const ProgramOptions& options) {
   const auto block =
       program::BlockCompiler(model.graph, context, own_names(model)).run();
   if (block == nullptr) {
-    const std::vector<std::string> problems(
-        context.problems.begin(),
-        context.problems.end());
-    program::refuse_program(
-        path,
-        ErrorCode::kUnsupported,
-        "the program calls operators that are missing or refused: " +
-            join(problems, "; "),
-        {},
-        "E_OPERATOR");
+    refuse_operators(path, context);
   }
   auto tensors = program::load_tensors(model);
   const auto index = static_cast<std::size_t>(&model - file.models.data());

@@ -148,8 +148,8 @@ class OwnRegistrations {
 /// What is one object in several places of `module` becomes one in `copy`, a
 /// copy of it that has one for each place: children, parameters of lists, and
 /// memory that several tensors share. Where a place cannot be given the other's
-/// child it becomes a child with the same tensors; a child with a clone() of
-/// its own stays as it is there. `clone_module` has done it.
+/// child it becomes a child with the same tensors. Left apart: a tensor that a
+/// class registers itself beside a child's. `clone_module` has done it.
 /// Threads: as `clone_module`.
 void tie_alike(const torch::nn::Module& module, torch::nn::Module& copy);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a module holds in several places, in its copies.
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -163,17 +162,15 @@ class TiedChildren {
 class TiedTensors {
  public:
   void tie(const Module& module, Module& copy) {
-    note(module, copy, "");
+    note(module, copy);
     tie_lists();
     for (const auto& [storage, places] : by_storage()) {
       share_memory(places);
-      check(places);
     }
   }
 
  private:
   struct Place {
-    std::string name = {};
     const at::Tensor* master = nullptr;
     at::Tensor* copy = nullptr;
     /// Nothing but the list's registration holds it.
@@ -181,7 +178,7 @@ class TiedTensors {
   };
   using Places = std::vector<Place>;
 
-  void note(const Module& from, Module& to, const std::string& prefix) {
+  void note(const Module& from, Module& to) {
     const auto children = children_of(from);
     const auto copies = children_of(to);
     if (!seen_.insert(&to).second || children.size() != copies.size()) {
@@ -196,16 +193,12 @@ class TiedTensors {
       for (auto& item : *tensors.at(kind)) {
         const at::Tensor* const master = masters.at(kind)->find(item.key());
         if (master != nullptr && master->defined() && item.value().defined()) {
-          places_.push_back(
-              {prefix + item.key(), master, &item.value(), is_list});
+          places_.push_back({master, &item.value(), is_list});
         }
       }
     }
     for (std::size_t i = 0; i < children.size(); ++i) {
-      note(
-          *children[i].second,
-          *copies[i].second,
-          prefix + copies[i].first + ".");
+      note(*children[i].second, *copies[i].second);
     }
   }
 
@@ -264,23 +257,6 @@ class TiedTensors {
           place.master->sizes(),
           place.master->strides(),
           place.master->storage_offset()));
-    }
-  }
-
-  // One tensor that became two would be trained as two.
-  static void check(const Places& places) {
-    for (const Place& place : places) {
-      const auto first = std::ranges::find_if(places, [&](const Place& other) {
-        return other.master->is_same(*place.master);
-      });
-      TORCH_CHECK(
-          place.copy->is_alias_of(*first->copy),
-          "a copy holds '",
-          first->name,
-          "' and '",
-          place.name,
-          "' apart, which are one tensor: members of a class with a clone() of "
-          "its own hold it. Hold that module under one name");
     }
   }
 

@@ -150,6 +150,7 @@ Tensor& rrelu_in_place(
       pick_generator(std::move(g)));
 }
 
+// NOLINTNEXTLINE(readability-function-size): LibTorch's schema
 Tensor& rrelu_out(
     const Tensor& self,
     Tensor& noise,
