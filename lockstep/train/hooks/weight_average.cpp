@@ -76,10 +76,14 @@ class AveragedWeights : public StepHook {
   [[nodiscard]] std::vector<at::Tensor> averaged_tensors() const {
     std::vector<at::Tensor> tensors = module_.parameters();
     if (kind_.has_buffers) {
-      for (const auto& module : module_.modules()) {
-        for (const auto& [name, buffer] : saved_buffers_of(*module)) {
+      const auto add = [&](const torch::nn::Module& module) {
+        for (const auto& [name, buffer] : saved_buffers_of(module)) {
           tensors.push_back(buffer);
         }
+      };
+      add(module_);
+      for (const auto& part : module_.modules(/*include_self=*/false)) {
+        add(*part);
       }
     }
     return tensors;
