@@ -23,6 +23,9 @@ CommandFlags::CommandFlags(const train::TrainCommand& command, Arguments args)
         args[i].starts_with("--") ? args[i].find('=') : std::string::npos;
     const bool has_value = equals != std::string::npos;
     std::string word = args[i].substr(0, equals);
+    if (word.empty()) {
+      fail(format("an argument is empty; expected {}", command.arguments));
+    }
     if (!word.starts_with('-') || word == "-") {
       arguments_.push_back(args[i]);
       continue;

@@ -297,6 +297,7 @@ TEST_F(PredictCommand, EveryMistakeIsNamed) {
       {{made_.run(), picture, "--on-bad-image=go"}, 2, "expected stop, skip"},
       {{made_.run(), picture, "--devices=cup"}, 2, "cup"},
       {{made_.run(), picture, "--output="}, 2, "--output has an empty value"},
+      {{made_.run(), ""}, 2, "an argument is empty; expected"},
       {{made_.run(), picture, "--devices", ""}, 2, "expected LIST"},
   };
   for (const Row& row : rows) {

@@ -30,12 +30,15 @@ bool registers_nothing(const Module& module) {
          tensors[1]->is_empty();
 }
 
+bool is_libtorchs(const Module& module) {
+  return c10::demangle(typeid(module).name()).starts_with("torch::nn::");
+}
+
 // Modules of classes that LibTorch does not know, and whose members may hold
 // what is registered.
 void collect_owners(const std::shared_ptr<Module>& module, Owners& owners) {
   const Module& mine = *module;
-  if (!registers_nothing(mine) &&
-      !c10::demangle(typeid(mine).name()).starts_with("torch::nn::") &&
+  if (!registers_nothing(mine) && !is_libtorchs(mine) &&
       is_cloneable(*module)) {
     owners.push_back(module);
   }
@@ -173,17 +176,24 @@ HeldParts::Differences HeldParts::differences_in(
         copies.counts(),
         theirs.begin(),
         std::minus<>());
-    // A part may have several names, and the copy a part for each.
+    // A part may have several names, and the copy a part for each: those of a
+    // layer of LibTorch share all it has (`tie_alike`), but a program's class
+    // may have numbers of its own.
     std::map<const void*, std::map<const void*, std::int64_t>> held;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       held[parts_[i].address()][copies.parts_[i].address()] = theirs[i];
     }
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const auto by_copies = held[parts_[i].address()] | std::views::values;
-      if (ours[i] > std::reduce(by_copies.begin(), by_copies.end())) {
-        displaced.insert(parts_[i].name);
+      const Part& part = parts_[i];
+      const auto by_copies = held[part.address()] | std::views::values;
+      const std::int64_t most =
+          part.module == nullptr || is_libtorchs(*part.module)
+              ? std::reduce(by_copies.begin(), by_copies.end())
+              : std::ranges::max(by_copies);
+      if (ours[i] > most) {
+        displaced.insert(part.name);
       } else if (is_borrowed[i] && theirs[i] > ours[i]) {
-        doubled.insert(parts_[i].name);
+        doubled.insert(part.name);
       }
     }
   }
