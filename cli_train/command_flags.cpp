@@ -23,11 +23,8 @@ CommandFlags::CommandFlags(const train::TrainCommand& command, Arguments args)
         args[i].starts_with("--") ? args[i].find('=') : std::string::npos;
     const bool has_value = equals != std::string::npos;
     std::string word = args[i].substr(0, equals);
-    if (word.empty()) {
-      fail(format("an argument is empty; expected {}", command.arguments));
-    }
     if (!word.starts_with('-') || word == "-") {
-      arguments_.push_back(args[i]);
+      add_argument(args[i]);
       continue;
     }
     std::ranges::replace(word, '_', '-');
@@ -57,6 +54,13 @@ CommandFlags::CommandFlags(const train::TrainCommand& command, Arguments args)
         "one model at a time; '{}' is left over",
         escape(arguments_[1])));
   }
+}
+
+void CommandFlags::add_argument(const std::string& word) {
+  if (word.empty()) {
+    fail(format("an argument is empty; expected {}", command_->arguments));
+  }
+  arguments_.push_back(word);
 }
 
 bool CommandFlags::takes_model() const {

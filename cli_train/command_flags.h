@@ -69,6 +69,7 @@ class CommandFlags {
   [[noreturn]] void fail(std::string message, std::string hint) const;
 
  private:
+  void add_argument(const std::string& word);
   [[noreturn]] void refuse(const std::string& word) const;
   [[nodiscard]] bool takes_model() const;
 
