@@ -128,7 +128,10 @@ void check_same_forms(std::span<const std::string> forms) {
 }
 
 void check_no_numbers(std::span<const std::string> numbers) {
-  for (std::size_t i = 0; i < numbers.size() && numbers.size() > 1; ++i) {
+  if (numbers.size() == 1) {
+    return;
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (!numbers[i].empty()) {
       raise(
           {.code = ErrorCode::kUnsupported,

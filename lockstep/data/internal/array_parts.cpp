@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/uncounted.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/formats.h"
 #include "lockstep/data/internal/labels.h"
 #include "lockstep/data/internal/split.h"
-#include "lockstep/data/internal/turn_mask.h"
 #include "lockstep/data/made_dataset.h"
 
 namespace lockstep::internal {
@@ -72,7 +72,7 @@ std::int64_t classes_in_masks(const std::vector<ArrayPart>& parts) {
     for (std::int64_t i = 0; i < part.targets.size(); ++i) {
       read_integers(part.targets, i, mask);
       for (const std::int64_t label : mask) {
-        largest = label == kIgnoredClass ? largest : std::max(largest, label);
+        largest = label == kUncountedPixel ? largest : std::max(largest, label);
       }
     }
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/data/internal/class_color.h"
 
-#include "lockstep/data/internal/turn_mask.h"
+#include "lockstep/base/internal/uncounted.h"
 
 namespace lockstep::internal {
 
 // The bits of a class, dealt to red, green and blue from the highest down.
 // Source: VOCdevkit, VOClabelcolormap.m.
 Color class_color(std::int64_t label) {
-  if (label < 0 || label >= kIgnoredClass) {
+  if (label < 0 || label >= kUncountedPixel) {
     return {224, 224, 192};
   }
   Color color{};

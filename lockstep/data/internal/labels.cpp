@@ -8,7 +8,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/uncounted.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/internal/turn_mask.h"
 
 namespace lockstep::internal {
 namespace {

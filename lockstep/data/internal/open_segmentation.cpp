@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/uncounted.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/file_parts.h"
 #include "lockstep/data/internal/formats.h"
@@ -14,7 +15,6 @@
 #include "lockstep/data/internal/image_options.h"
 #include "lockstep/data/internal/labels.h"
 #include "lockstep/data/internal/mask_folders.h"
-#include "lockstep/data/internal/turn_mask.h"
 
 namespace lockstep::internal {
 namespace {
@@ -97,12 +97,12 @@ MaskClasses
 classes_of(const Numbers& numbers, std::size_t names, const std::string& path) {
   MaskClasses classes;
   std::vector<std::string> absent;
-  for (std::int64_t i = 0; i < kIgnoredClass; ++i) {
+  for (std::int64_t i = 0; i < kUncountedPixel; ++i) {
     if (numbers.at(static_cast<std::size_t>(i))) {
       classes.count = i + 1;
     }
   }
-  const bool has_255 = numbers.at(kIgnoredClass);
+  const bool has_255 = numbers.at(kUncountedPixel);
   if (classes.count <= 1 && has_255 && (names == 0 || names == 2)) {
     classes.count = 2;
     classes.is_255_one = true;
@@ -160,14 +160,14 @@ DatasetParts open_segmentation(
     read_numbers(fs, folders, options.skip_bad_images, numbers);
     classes = classes_of(numbers, folders.classes.size(), path);
   }
-  if (classes.count > kIgnoredClass) {
+  if (classes.count > kUncountedPixel) {
     bad_label(
         format(
             "classes.txt has {} names; expected {} or fewer: the numbers of "
             "masks end there, and {} is what is not counted",
             classes.count,
-            kIgnoredClass,
-            kIgnoredClass),
+            kUncountedPixel,
+            kUncountedPixel),
         path);
   }
   std::vector<FileSamples> parts;

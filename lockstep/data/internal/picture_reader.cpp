@@ -7,13 +7,13 @@
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/uncounted.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/internal/image_decoders.h"
 #include "lockstep/data/internal/image_geometry.h"
 #include "lockstep/data/internal/image_options.h"
 #include "lockstep/data/internal/resize_uint8.h"
-#include "lockstep/data/internal/turn_mask.h"
 
 namespace lockstep::internal {
 namespace {
@@ -179,7 +179,7 @@ Image PictureReader::decoded_mask(const std::string& path) const {
   if (options_.is_255_one) { // not what the augmentation fills in
     std::ranges::replace(
         mask.pixels,
-        std::uint8_t{kIgnoredClass},
+        std::uint8_t{kUncountedPixel},
         std::uint8_t{1});
   }
   return mask;

@@ -11,9 +11,6 @@
 
 namespace lockstep::internal {
 
-/// What files have where nothing is counted.
-inline constexpr std::int64_t kIgnoredClass = 255;
-
 /// Crops and flips the masks [N, H, W] of the samples `indices` in place, as
 /// `Transform` does it with their images. Padding is not counted.
 void turn_masks(

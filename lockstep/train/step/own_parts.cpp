@@ -69,8 +69,7 @@ void check_columns(const Task& task) {
       refuse_own(
           format(
               "a metric's name is a column of results.csv; expected one "
-              "without "
-              "commas, quotes and line feeds, got '{}'",
+              "without commas, quotes and line feeds, got '{}'",
               escape(info.name)),
           "\"iou_car\", for example");
     }
